@@ -64,7 +64,7 @@ class-report: $(TEACH)  ## a page on what the class has done, of learners who ra
 	@mkdir -p build && $(TEACHER) -m lesson_lib report class/data/homes --to build/class_report.html
 
 # The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
-test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)) $(SITE))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit
+test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)) $(SITE))  ## everything: unit tests, doctests, import rules, notebooks, browser, class kit
 	@$(RUN) tests/parts.py
 
 test-quick: $(TEST)  ## three minutes: ruff, import rules, doctests, the core, and the tests and notebooks of what changed

@@ -27,10 +27,11 @@ SIGNS = {"holds": "✓", "with a condition": "◐", "corrected": "✗", "undecid
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of the ledger; `because` and `test` are empty as long as the verdict is "undecided".
+    """One row of the ledger; `because` is empty as long as the verdict is "undecided".
 
-    `lesson` is the notebook that decides it, a part or a chapter's evidence. `quote_zh` is the source's own
-    sentence, `quote_en` its rendering, `where` its document and section; "" where they are not filled yet.
+    `lesson` is the notebook whose cell proves it, a part or a chapter's evidence. `test` names a test where
+    something of it needs one; "" where the cell decides alone. `quote_zh` is the source's own sentence,
+    `quote_en` its rendering, `where` its document and section; "" where they are not filled yet.
     """
 
     id: str
@@ -168,7 +169,7 @@ def claim(key: str, findings: Mapping[str, Any], *, trained: bool = False) -> "S
     if key not in rows:
         raise ValueError(f"there is no claim {key!r}; the ledgers have {', '.join(rows)}")
     if rows[key].verdict == "undecided":
-        raise ValueError(f"claim {key} is undecided: give it a verdict, a reason and a test in claims.toml")
+        raise ValueError(f"claim {key} is undecided: give it a verdict and a reason in claims.toml")
     if not findings:
         raise ValueError(f"claim {key} needs at least one finding: a sentence and what a cell computed")
     judged = not (trained and quick())

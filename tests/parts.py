@@ -1,7 +1,7 @@
 """`make test`, part by part: `python tests/parts.py` runs all, `python tests/parts.py unit notebooks` some.
 
 Each part ends with a line that says how it went; the last lines repeat what failed and add everything up.
-The class runs beside the browser, since both wait more than they compute; what it prints comes after.
+The class runs beside the unit tests, since it waits more than it computes; what it prints comes at the end.
 `make test-gpu` runs two of them with `--workers 8 --device cuda --reports FOLDER` (tests/gpu/run.sh).
 """
 
@@ -34,7 +34,7 @@ def of_two_chapters(root: Path = ROOT) -> list[str]:
 
 ON_SIMULATED = [f"tests/test_{name}.py" for name in CORE] + of_two_chapters()
 PARTS = {
-    "unit": ("unit tests, doctests, floors, notebook twins", ["-m", "not browser", "-rs"]),
+    "unit": ("unit tests, doctests, import rules, notebooks and their sources", ["-m", "not browser", "-rs"]),
     "notebooks": (
         "every notebook, every output (nbval)",
         ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"],
@@ -53,7 +53,7 @@ PARTS = {
     "browser": ("a learner in a browser", ["-m", "browser", "-rs", "tests/browser"]),
     "class": ("slides, grading, a server for a class", ["-rs", "tests/class"]),
 }
-BESIDE = {"browser": "class"}  # both wait more than they compute
+BESIDE = {"unit": "class"}  # it waits more than it computes
 BUDGET = {"minutes by the clock": 20, "core-minutes of unit and notebooks": 25}  # on two quiet cores
 REFERENCE_S = 0.6  # what `reference` took there
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
@@ -68,6 +68,7 @@ def command(
     line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
     # a file stays together; with many workers unit tests would wait for the longest of them
     spread = {"browser": "loadgroup", "unit": "worksteal" if workers > 2 else "loadfile"}
+    workers += part == "browser"  # each waits for its page about a third of the time
     line += ["-n", str(workers), "--dist", spread.get(part, "loadfile")]
     line += ["-x"] if stop else []
     return [*line, "--device", device] if device else line
@@ -127,6 +128,7 @@ def reference() -> float:
     """The processor's seconds of a fixed loop, half Python, half torch: how slow this machine is now."""
     import torch
 
+    torch.set_num_threads(1)
     x, start = torch.full((256, 256), 1e-3), time.process_time()
     for i in range(1_000):
         x = (x @ x).add_(1e-3)

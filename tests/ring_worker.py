@@ -19,7 +19,7 @@ from lesson_lib.ring import attend_ring
 
 D_K, D_V = 5, 7
 UNEVEN = [5, 0, 300, 17]  # one with nothing, one of more than a tile
-SILENT = ["stops", "no backward"]  # ways to fall out in which no connection is closed
+SILENT = ["no backward"]  # ways to fall out in which no connection is closed
 
 
 def draw(*shape, seed, dtype=torch.float32):
@@ -240,13 +240,6 @@ def die():
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
-def stop():
-    """Live on, and answer nobody."""
-    if hasattr(signal, "SIGSTOP"):
-        os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(100)
-
-
 def fall_out(what, file):
     """The process of rank 1 falls out in one of the ways; the others tell what they saw."""
     # torchrun, which sees that one is gone, asks the others to end: not before they have told
@@ -261,10 +254,6 @@ def fall_out(what, file):
     if rank == 1:
         if what == "raises":
             raise KeyError("a mistake of its own")
-        if what == "dies":
-            die()
-        if what == "stops":
-            stop()
         if what == "dies in a round":
             in_a_round(die)
     try:
@@ -274,9 +263,8 @@ def fall_out(what, file):
         output.sum().backward()
     except RuntimeError as error:
         Path(f"{file}.{rank}").write_text(json.dumps([str(error), str(error.__cause__)]), encoding="utf-8")
-        if what == "stops" and hasattr(signal, "SIGKILL"):
-            # torchrun asks politely, which a stopped process does not hear, and waits half a minute
-            os.kill(told[1], signal.SIGKILL)
+        if what in SILENT and hasattr(signal, "SIGKILL"):
+            os.kill(told[1], signal.SIGKILL)  # torchrun asks politely, and waits half a minute
         raise
 
 

@@ -1,20 +1,22 @@
 """Pictures: alt text, caption, closed figures, honest errors, the same bytes every time."""
 
 import base64
+import inspect
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 from matplotlib import pyplot
+from matplotlib.colors import LogNorm
 
 from lesson_lib.chapters.c02_scoring import figures as scoring
 from lesson_lib.chapters.c03_matrix_form import figures as matrix
 from lesson_lib.chapters.c05_positional_encoding import figures as positional
-from lesson_lib.charts import CURVES, Picture, bars, heatmap, lines
+from lesson_lib.charts import CURVES, Picture, bars, heatmap, lines, marks
 from lesson_lib.charts.basic import ink
 from lesson_lib.charts.matrices import EDGE, Matrix, equations, products, seven_steps
-from lesson_lib.charts.picture import canvas
+from lesson_lib.charts.picture import canvas, figure
 from lesson_lib.cli.figures import all_pictures, film, write_all
 from lesson_lib.trace import example
 from lesson_lib.trace import seven_steps as trace
@@ -246,3 +248,60 @@ def test_the_figures_folder_is_what_the_code_draws(written):
     assert [name for name in written if name.endswith(".svg") and written[name] != stored[name]] == [], (
         "make figures"
     )
+
+
+def tick_names(axis):
+    return {
+        tick: text.get_text() for tick, text in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("low, high", [(1e-250, 1.0), (1e-12, 1e-3), (0.5, 0.9), (1.0, 1.0), (1e-200, 5e8)])
+def test_a_logarithmic_axis_has_room_and_few_ticks_and_a_line_for_exactly_zero(low, high):
+    axes = canvas()[1][0][0]
+    marks.logarithmic_with_zero(axes, [low, high])
+    assert axes.get_ylim()[0] < low <= high < axes.get_ylim()[1] and 2 <= len(axes.get_yticks()) <= 10
+    assert "exactly 0" not in tick_names(axes.yaxis).values()
+    zero = marks.logarithmic_with_zero(axes, [0.0, low, high])
+    assert axes.get_ylim()[0] < zero < low and tick_names(axes.yaxis)[zero] == "exactly 0"
+
+
+@pytest.mark.parametrize(
+    "ends, ticks",
+    [
+        ((0.9, 30), ["1", "2", "5", "10", "20"]),
+        ((1, 2e4), ["1", "10", "100", "1,000", "10,000"]),
+        ((0.25, 0.55), ["0.3", "0.4", "0.5"]),
+    ],
+)
+def test_plain_ticks_are_neither_few_nor_many(ends, ticks):
+    axes = canvas()[1][0][0]
+    axes.set_xscale("log")
+    marks.plain_ticks(axes, *ends)
+    assert list(tick_names(axes.xaxis).values()) == ticks
+
+
+def test_shares_that_are_exactly_zero_are_left_open_over_hatching():
+    axes = canvas()[1][0][0]
+    image = marks.draw_shares(axes, torch.tensor([[0.5, 0.0], [1e-9, 1.0]], device="cpu"), LogNorm(1e-9, 1))
+    assert image.get_array().mask.tolist() == [[False, True], [False, False]]
+    assert axes.patches[0].get_hatch() and image.get_cmap().get_bad()[3] == 0
+
+
+def test_a_figure_function_draws_into_one_panel_or_returns_its_own():
+    @figure("A line.", "One.", width=3.0, height=2.0, title="line", x="n", y="s", legend=1)
+    def panel(axes, values):
+        axes.plot(values, label="it")
+
+    @figure("Two panels.")
+    def own(count):
+        return canvas(1, count)[0]
+
+    picture = panel([1, 2])
+    (axes,) = picture.figure.axes
+    assert (picture.alt, picture.caption, *picture.figure.get_size_inches()) == ("A line.", "One.", 3, 2)
+    assert (axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel()) == ("line", "n", "s")
+    assert [text.get_text() for text in picture.figure.legends[0].get_texts()] == ["it"]
+    assert own(2).alt == "Two panels." and len(own(count=2).figure.axes) == 2
+    assert [*inspect.signature(panel).parameters] == ["values"]
+    assert inspect.signature(own).return_annotation is Picture

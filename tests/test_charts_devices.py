@@ -5,8 +5,6 @@ import pytest
 
 from lesson_lib.chapters.c02_scoring import figures as lesson_02
 from lesson_lib.chapters.c03_matrix_form import figures as lesson_03
-from lesson_lib.chapters.c08_attention_vs_rnn import figures as lesson_08
-from lesson_lib.chapters.c09_truncated_attention import figures as lesson_09
 from lesson_lib.chapters.c10_graph_attention import figures as lesson_10
 from lesson_lib.chapters.c11_efficient_attention import figures as lesson_11
 from lesson_lib.charts import devices
@@ -80,15 +78,14 @@ def figures(gpu):
     costs = [{"kind": k, "n": n, "seconds": 0.1 * n, "mib": 1.0 * n} for k in ("one", "two") for n in (4, 16)]
     return [
         lesson_02.costs(two[0], two[1], two[1], gpu), lesson_03.loop_and_product(*two, gpu),
-        lesson_08.live_seconds(*two, gpu),
-        lesson_09.live_seconds(*two, gpu), lesson_10.sparse_dense(costs, gpu),
+        lesson_10.sparse_dense(costs, gpu),
         lesson_11.next_token(*two, gpu),
     ]  # fmt: skip
 
 
 def test_what_is_read_aloud_is_the_same_with_and_without_a_gpu():
-    made = rows(("one", "two"))
-    cases = [figures(gpu) for gpu in (None, ([], "No GPU has been measured yet."), (made, STORED))]
+    measured = rows(("one", "two"))
+    cases = [figures(gpu) for gpu in (None, ([], "No GPU has been measured yet."), (measured, STORED))]
     for alone, none, beside in zip(*cases, strict=True):
         assert alone.alt == none.alt == beside.alt and alone.caption == none.caption == beside.caption
         assert "GPU" in alone.alt and not any(c.isdigit() for c in alone.alt)

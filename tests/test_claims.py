@@ -1,4 +1,4 @@
-"""The ledger: every claim is in it, and a decided one has a test, a cell, and findings that can fail."""
+"""The ledger: every claim is in it, and a decided one has a reason, a cell, and findings that can fail."""
 
 import ast
 import dataclasses
@@ -12,7 +12,17 @@ import nbformat
 import pytest
 
 from lesson_lib import claims
-from lesson_lib.claims import VERDICTS, address, claim, errata, ledger, page, sources, verdict
+from lesson_lib.claims import (
+    VERDICTS,
+    address,
+    after_the_sources,
+    claim,
+    errata,
+    ledger,
+    page,
+    sources,
+    verdict,
+)
 
 ROOT = Path(__file__).parents[1]
 DECIDED = [c for c in ledger().values() if c.verdict != "undecided"]
@@ -68,13 +78,9 @@ def test_every_claim_of_the_sources_is_in_the_ledger():
         )
 
 
-@pytest.mark.parametrize("row", DECIDED, ids=lambda c: c.id)
-def test_a_decided_claim_has_a_reason_a_test_and_a_cell(row):
+@pytest.mark.parametrize("row", [*DECIDED, *after_the_sources().values()], ids=lambda c: c.id)
+def test_a_decided_claim_has_a_reason_and_a_cell(row):
     assert row.because.endswith((".", ".)"))
-    path, name = row.test.split("::")
-    assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M), (
-        f"{row.test} does not exist"
-    )
     cells = claim_cells(row.lesson)
     assert row.id in cells, f"{row.lesson} has no cell tagged claim:{row.id}"
     assert f'claim("{row.id}"' in cells[row.id].replace("\n", "").replace("    ", ""), (
@@ -92,6 +98,27 @@ def test_a_row_quotes_its_source_and_names_what_decided_it(row):
 
 def test_every_claim_is_decided():
     assert [row.id for row in ledger().values() if row.verdict == "undecided"] == []
+
+
+def is_there(test: str, root: Path = ROOT) -> bool:
+    """Whether a row's `test`, file::name, exists."""
+    path, name = test.split("::")
+    text = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
+    return re.search(rf"^def {name}\(", text, re.M) is not None
+
+
+@pytest.mark.parametrize("rows", [ledger, after_the_sources], ids=lambda rows: rows.__name__)
+def test_a_test_that_a_row_names_exists(rows):
+    assert [row.test for row in rows().values() if row.test and not is_there(row.test)] == []
+
+
+def test_a_test_that_is_gone_is_seen(tmp_path):
+    (tmp_path / "test_a.py").write_text("def test_one():\n    pass\n", encoding="utf-8")
+    found = [
+        is_there(f"test_{file}::test_{name}", tmp_path)
+        for file, name in (("a.py", "one"), ("a.py", "on"), ("b.py", "one"))
+    ]
+    assert found == [True, False, False]
 
 
 def test_a_finding_that_is_written_down_is_seen():

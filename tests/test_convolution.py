@@ -107,6 +107,22 @@ def test_heads_are_the_rank_and_one_more_or_one_per_tap():
     assert len(with_few_heads(conv(c_in=4, c_out=6)).values) == 9
 
 
+def test_a_kernel_of_heads_by_position_has_no_more_rank_than_there_are_heads():
+    """Bright pixels, one a channel, show the kernel: the heads' shares of the taps times their values."""
+    scores = torch.randn(3, 9)
+
+    def logits(d):
+        tap = (3 * d[..., 0] + d[..., 1] + 4).long().clamp(0, 8)
+        return torch.where((d.abs() <= 1).all(-1), scores[:, tap], -torch.inf)
+
+    heads = PixelAttention(logits, torch.randn(3, 5, 4), None, border=1)
+    bright = torch.zeros(4, 4, 5, 5)
+    bright[range(4), range(4), 2, 2] = 1
+    kernel = heads(bright)[:, :, 1:4, 1:4].flip(-1, -2).flatten(2).permute(2, 1, 0).flatten(1)
+    assert_close(kernel, scores.softmax(-1).mT @ heads.values.flatten(1))
+    assert torch.linalg.matrix_rank(kernel, atol=1e-4) == 3
+
+
 def test_a_kernel_of_zeros_leaves_the_bias():
     layer, x = conv(), torch.randn(1, C_IN, H, W)
     nn.init.zeros_(layer.weight)

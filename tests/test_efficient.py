@@ -177,7 +177,7 @@ def test_memory_grows_with_n_and_attends_with_its_square(backward, most):
     """From n to 2 n and from there to 4 n: what is added doubles, or grows fourfold. What a single tile
     takes, whatever n is, falls out."""
     d, on_cpu = 64, device().type == "cpu"
-    sizes = (64, 128, 256) if on_cpu else (1024, 2048, 4096)  # a GPU gives memory in pieces
+    sizes = (64, 128, 256) if on_cpu else (512, 1024, 2048)  # a GPU gives memory in pieces
 
     def peak(form, n):
         inputs = [draw(n, d, seed=i).requires_grad_(backward) for i in range(3)]

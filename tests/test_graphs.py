@@ -337,6 +337,18 @@ def test_it_is_theirs_in_float32_on_many_edges(pyg, kind):
         assert_close(got, conv(x, edges), atol=1e-5, rtol=1e-5)
 
 
+def test_dot_products_along_edges_are_their_transformer():
+    from torch_geometric.nn import TransformerConv
+
+    conv = TransformerConv(D_IN, D_OUT, heads=HEADS, bias=False, root_weight=False).double()
+    x, edges = nodes(), graph()
+    with torch.no_grad():
+        q, k, v = (
+            made(x).unflatten(-1, (HEADS, D_OUT)) for made in (conv.lin_query, conv.lin_key, conv.lin_value)
+        )
+        assert_close(attend_edges(q, k, v, edges).output.flatten(1), conv(x, edges))
+
+
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "forward+backward"])
 @pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
 def test_its_peak_is_not_above_that_of_pytorch_geometric(pyg, kind, backward):

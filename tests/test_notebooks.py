@@ -1,5 +1,5 @@
-"""Every built notebook: its source's twin, executed, readable without a kernel, clean of the machine it was
-built on."""
+"""Every built notebook: in step with its source, executed, readable without a kernel, clean of the machine
+it was built on."""
 
 import ast
 import base64

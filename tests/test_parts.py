@@ -1,5 +1,7 @@
 """`make test`, part by part: what is run, what is told, the budget, and what every run of pytest shares."""
 
+import base64
+import io
 import json
 import os
 import re
@@ -11,7 +13,9 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
+import nbformat
 import pytest
+from PIL import Image
 
 from tests import parts
 
@@ -28,7 +32,7 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
     assert notebooks[-4:] == ["-n", "5", "--dist", "loadfile"] and "--device" not in notebooks
     assert {"--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"} <= set(notebooks)
     browser = parts.command("browser", tmp_path / "browser.xml")
-    assert browser[-4:] == ["-n", "2", "--dist", "loadgroup"]
+    assert browser[-4:] == ["-n", "3", "--dist", "loadgroup"]
     assert parts.command("browser", tmp_path / "browser.xml", stop=True) == [*browser, "-x"]
 
 
@@ -62,7 +66,7 @@ def test_a_command_tells_its_code_its_words_and_the_processors_seconds(tmp_path)
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_the_class_runs_beside_the_browser_and_is_told_after_it(stop, tmp_path, monkeypatch, capsys):
+def test_the_class_runs_beside_the_unit_tests_and_is_told_at_the_end(stop, tmp_path, monkeypatch, capsys):
     begun, order = threading.Event(), []
 
     def run(part, folder, *, printed=None, **options):
@@ -71,7 +75,7 @@ def test_the_class_runs_beside_the_browser_and_is_told_after_it(stop, tmp_path, 
             begun.set()
             if printed:
                 printed.write_text("words of the class\n", encoding="utf-8")
-        elif part == "browser" and not stop:
+        elif part == "unit" and not stop:
             assert begun.wait(20)  # it does not end before the class has begun
         return parts.PartResult(0, Counter(passed=1))
 
@@ -79,7 +83,9 @@ def test_the_class_runs_beside_the_browser_and_is_told_after_it(stop, tmp_path, 
     monkeypatch.setattr(parts, "why_not", lambda part: "")
     assert parts.main([], reports=tmp_path, stop=stop) == 0
     said = capsys.readouterr().out
-    assert order[:3] == ["unit", "notebooks", "simulated"] and sorted(order[3:]) == ["browser", "class"]
+    alone = [part for part in order if part != "class"]
+    assert alone == ["unit", "notebooks", "simulated", "browser"]
+    assert order.index("class") == 4 if stop else order.index("class") <= 1
     assert said.index("== browser: passed") < said.index("== class: slides") < said.index("== class: passed")
     assert ("words of the class" in said) == (not stop)
 
@@ -164,6 +170,26 @@ def test_a_kernel_that_does_not_answer_is_started_once_more(tmp_path, failures, 
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
     assert ("1 passed" in done.stdout, done.returncode == 0) == (passes, passes), done.stdout
     assert "a notebook's kernel was started again: Kernel didn't respond" in done.stdout
+
+
+@pytest.mark.parametrize("tags, new, code", [([], 0, 0), ([], 1, 1), (["measured"], 1, 0)])
+def test_a_picture_that_changed_fails_its_cell(tmp_path, tags, new, code):
+    shades = []
+    for shade in ("white", "black"):
+        file = io.BytesIO()
+        Image.new("RGB", (64, 64), shade).save(file, format="PNG")
+        shades.append(base64.b64encode(file.getvalue()).decode())
+    show = "from IPython.display import display; display({{'image/png': {!r}, 'text/plain': 'A.'}}, raw=True)"
+    data = {"image/png": shades[0], "text/plain": "A."}
+    cell = nbformat.v4.new_code_cell(show.format(shades[new]), execution_count=1, metadata={"tags": tags})
+    cell.outputs = [nbformat.v4.new_output("display_data", data)]
+    project(tmp_path)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    words = ["-o", "addopts=", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env", "a.ipynb"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, "its picture has changed" in done.stdout) == (code, bool(code)), done.stdout
 
 
 def test_notebooks_of_every_kind_are_collected_and_no_sources(tmp_path):

@@ -1,6 +1,7 @@
 """Pictures of tensors: tensors in, a closed figure with alt text and caption out.
 
-`picture` holds the one class and the house style, `basic` the general kinds; then what several chapters draw.
+`picture` holds the one class and the house style, `marks` ticks and notes, `basic` the general kinds; then
+what several chapters draw.
 What one chapter draws lies with it, lesson_lib/chapters/*/figures.py.
 """
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from torch import Tensor
 
+from lesson_lib.charts.marks import doubling_ticks, note
 from lesson_lib.charts.picture import HEAT, MARKERS, Picture, canvas, color, styled, trim
 
 Names = Sequence[str] | None
@@ -144,7 +145,12 @@ def lines(
             axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
         for name, level in (levels or {}).items():
             axes.axhline(level, color="0.4", linestyle=":", linewidth=1.5, label=name, zorder=1)
-        _x_ticks(axes, sorted({x for curve in curves.values() for x in curve[0]}), "x" in log)
+        xs = sorted({x for curve in curves.values() for x in curve[0]})
+        if all(x == int(x) for x in xs):
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        if "x" in log:
+            axes.set_xscale("log", base=2)
+            doubling_ticks(axes, xs)
         if "y" in log:
             axes.set_yscale("log")
         if y_limits:
@@ -156,19 +162,6 @@ def lines(
     return Picture(figure, alt, caption)
 
 
-def _x_ticks(axes: Axes, xs: Sequence[float], doubling: bool) -> None:
-    """Ticks at whole numbers where all xs are; on a logarithmic axis at the xs, or at powers of 2 where they
-    are many."""
-    if all(x == int(x) for x in xs):
-        axes.xaxis.get_major_locator().set_params(integer=True)
-    if doubling:
-        axes.set_xscale("log", base=2)
-        if len(xs) > 8:
-            xs = [2**k for k in range(64) if xs[0] <= 2**k <= xs[-1]]
-        axes.set_xticks(xs, [f"{x:g}" for x in xs])
-        axes.minorticks_off()
-
-
 def _legend(figure: Figure, panels: Iterable[Axes], width: float) -> None:
     """One legend below all panels, each name once, in as many columns as fit into the width, in inches."""
     handles = {
@@ -178,8 +171,7 @@ def _legend(figure: Figure, panels: Iterable[Axes], width: float) -> None:
     }
     inches = [0.6 + 0.085 * len(name) for name in handles]  # that each name takes
     columns = len(handles) if sum(inches) <= width else max(1, int(width / max(inches)))
-    place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    figure.legend(handles.values(), handles.keys(), **place)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)
 
 
 @styled
@@ -208,12 +200,28 @@ def bars(
     axes.bar_label(drawn, fmt="%.2f", padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     for name, height in (marks or {}).items():
         axes.axhline(height, color="black", linestyle="--", linewidth=1)
-        beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
-        axes.annotate(name, (1.0, height), **beside, ha="left", va="center", fontsize=9)
+        note(axes, name, y=height, ha="left", va="center")
     axes.set_ylabel(y_axis)
     if limits:
         axes.set_ylim(limits)
     return Picture(figure, alt, caption)
+
+
+def draw_groups(
+    axes: Axes, groups: Mapping[str, Sequence[float]], *, apart: float = 0.4, width: float = 0.36
+) -> list[Any]:
+    """Draw bars side by side, {label: heights}, round 0, 1, ...; gives what is drawn of each label."""
+    return [
+        axes.bar(
+            [i + apart * (k - (len(groups) - 1) / 2) for i in range(len(heights))],
+            heights,
+            width=width,
+            color=color(k),
+            hatch=("", "//", "..")[k],
+            label=label,
+        )
+        for k, (label, heights) in enumerate(groups.items())
+    ]
 
 
 def _table(table: Tensor, name: str) -> Tensor:

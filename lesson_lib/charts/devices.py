@@ -46,8 +46,14 @@ def seconds_beside(
     if not rows:
         if label:
             below = figure.axes[-1].xaxis.label
-            place = {"xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top"}
-            figure.axes[-1].annotate(label, (0.5, 0), xycoords=below, fontsize=9, color="0.3", **place)
+            style = {
+                "textcoords": "offset points",
+                "ha": "center",
+                "va": "top",
+                "fontsize": 9,
+                "color": "0.3",
+            }
+            figure.axes[-1].annotate(label, (0.5, 0), xycoords=below, xytext=(0, -4), **style)
         return picture
     cpu, beside = figure.axes[-2:]
     for low, high, change in (

@@ -48,16 +48,16 @@ def parts(opened: Any) -> list[Part]:
         n = len(tokens)
         tables = _layers(_kept(opened.weights, "model"), (n, n), "weights")
         stream = _layers(_kept(opened.stream, "model"), (n, None), "stream")
-        made = [Part("own", "all tokens", "Model", tokens, tokens, tables, stream, 0, opened.says)]
+        kinds = [Part("own", "all tokens", "Model", tokens, tokens, tables, stream, 0, opened.says)]
     else:
-        made = _of_two_stacks(opened)
-    for part in made:
+        kinds = _of_two_stacks(opened)
+    for part in kinds:
         if len(part.stream) != len(part.weights) + 1:
             raise ValueError(
                 f"the {part.stack.lower()}'s stream must hold one more than the {len(part.weights)} layers,"
                 f" got {len(part.stream)}: the tokens as they come in, and as each layer leaves them"
             )
-    return made
+    return kinds
 
 
 def _of_two_stacks(opened: Any) -> list[Part]:
@@ -101,7 +101,7 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
     n_heads = max(part.weights.shape[1] for some in stacks.values() for part in some)
     most_rows = sum(len(part.weights) for some in stacks.values() for part in some)
     size = min(1.4, (MAPS - GAP * (n_heads - 1)) / n_heads, TALL / most_rows)
-    drawn = [(_told(some), _rows(some, size), some[0]) for some in stacks.values()]
+    drawn = [(_about(some), _rows(some, size), some[0]) for some in stacks.values()]
     width = LABELS + MAPS + BETWEEN + STREAM + 0.1
     height = sum(HEADING + 0.2 + sum(tall + gap for *_, tall, gap in rows) for _, rows, _ in drawn) + 0.45
     most = max(part.stream.norm(dim=-1).max().item() for *_, part in drawn)
@@ -140,7 +140,7 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
     )
 
 
-def _told(some: list[Part]) -> str:
+def _about(some: list[Part]) -> str:
     n = len(some[0].queries)
     if some[0].stack == "Decoder":
         return f"{n} target tokens; own: itself and its past, cross: the source"

@@ -5,6 +5,7 @@ import html
 import io
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 from matplotlib import rc_context
@@ -112,6 +113,48 @@ def trim(figure: Figure) -> None:
         figure.draw_without_rendering()
         box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
         figure.set_size_inches(min(width, box.width + 0.1), min(height, box.height + 0.1))
+
+
+def figure(
+    alt: str,
+    caption: str = "",
+    *,
+    width: float | None = None,
+    height: float = 3.0,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    legend: int = 0,
+) -> Callable:
+    """Decorate a function that draws: it has the house style, and gives a Picture with this alt text and
+    caption.
+
+    With a `width`, in inches, it draws into axes that come before its own arguments, and returns nothing: one
+    panel, with a title, names of its axes and below it a legend in `legend` columns. Without, it returns a
+    figure of its own.
+    """
+
+    def decorated(draw: Callable) -> Callable:
+        @styled
+        def inside(*args: Any, **options: Any) -> Picture:
+            if width is None:
+                return Picture(draw(*args, **options), alt, caption)
+            page, ((axes,),) = canvas(width=width, height=height)
+            axes.set(xlabel=x, ylabel=y)
+            axes.set_title(title, loc="left")
+            draw(axes, *args, **options)
+            if legend:
+                page.legend(loc="outside lower center", ncols=legend, frameon=False)
+            return Picture(page, alt, caption)
+
+        inside = wraps(draw)(inside)
+        parameters = list(signature(draw).parameters.values())
+        inside.__signature__ = signature(draw).replace(
+            parameters=parameters[width is not None :], return_annotation=Picture
+        )
+        return inside
+
+    return decorated
 
 
 def color(index: int) -> str:

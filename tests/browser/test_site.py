@@ -22,6 +22,7 @@ from lesson_lib.cli import site
 from lesson_lib.cli.site import states
 from tests.test_site_states import state_of
 
+pytestmark = pytest.mark.browser
 EVERY = os.environ.get("LESSON_SITE") == "all"
 MOVING = ("02a_soft_look_up", "11b_exact_and_fast")
 SAMPLE = (

@@ -5,20 +5,21 @@ from html import escape
 from statistics import median
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib import experiments
 from lesson_lib.charts import alignment
 from lesson_lib.charts.basic import heatmap
-from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, figure, styled
 from lesson_lib.experiments import dates
 from lesson_lib.models.translator import Translation
 
 
 @styled
 def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Picture:
-    """Share of right tags per system, a dot for each seed, and a line at the limit of what the system
-    sees."""
+    """Rows of the experiment "tagger", a panel for each group of `among`; the bar is the median of the
+    seeds."""
     systems = list(dict.fromkeys(row["system"] for row in rows))
     figure, grid = canvas(1, len(among), width=8.0, height=0.6 + 0.33 * len(systems), sharey=True)
     for axes, group in zip(grid[0], among, strict=True):
@@ -51,19 +52,26 @@ def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Pictur
 
 
 def stored_taggers() -> Picture:
-    """What `make experiments ARGS=tagger` found for six of its systems, beside their limits."""
+    """Six of the systems of the experiment "tagger"."""
     shown = ("one word", "window 1", "window 7", "recurrent", "recurrent, both ways", "attention")
     rows = [row for row in experiments.results("tagger")["rows"] if row["system"] in shown]
     caption = "Stored runs. A dot is a seed, tested on 4,000 new sentences; a black line is the limit."
     return taggers(rows, ("saw", "cut"), caption)
 
 
-@styled
-def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]) -> Picture:
-    """Limits over the radius of the window, a curve for each ambiguous class, and what was trained as
-    points."""
-    figure, grid = canvas(width=6.6, height=3.2)
-    axes = grid[0][0]
+@figure(
+    "Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1"
+    " on, for cut it climbs slowly and is still below 1 at the largest radius; the trained networks"
+    " lie close to the lines.",
+    "Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
+    width=6.6,
+    height=3.2,
+    title="right tags",
+)
+def sweep(
+    axes: Axes, radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]
+) -> None:
+    """Shares over `radii`, {class: limits}; `rows` as the experiment "tagger" stores them."""
     for i, (group, shares) in enumerate(limits.items()):
         axes.plot(radii, shares, color=color(i), linestyle=("-", "--", "-.")[i % 3], label=f"{group}: limit")
         windows = {0: "one word"} | {r: f"window {r}" for r in radii if r}
@@ -73,21 +81,11 @@ def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Seq
         style = {"color": color(i), "marker": MARKERS[i], "s": 16, "zorder": 3, "alpha": 0.7}
         axes.scatter(*zip(*points, strict=True), label=f"{group}: trained", **style)
     axes.set(xlabel="radius of the window (words on either side)", ylim=(0, 1.04), xticks=radii)
-    axes.set_title("right tags", loc="left")
-    figure.legend(loc="outside right center", frameon=False)
-    return Picture(
-        figure,
-        alt=(
-            "Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1"
-            " on, for cut it climbs slowly and is still below 1 at the largest radius; the trained networks"
-            " lie close to the lines."
-        ),
-        caption="Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
-    )
+    axes.figure.legend(loc="outside right center", frameon=False)
 
 
 def masks(tables: Mapping[str, Tensor]) -> Picture:
-    """Masks (n, n) side by side, bright: may look."""
+    """Masks (n, n) by name."""
     return heatmap(
         {name: table.float() for name, table in tables.items()},
         numbers=False,
@@ -102,8 +100,7 @@ def masks(tables: Mapping[str, Tensor]) -> Picture:
 
 @styled
 def sight(words: Sequence[str], layers: Sequence[Tensor], query: int) -> Picture:
-    """Where one word looks, mean of the heads, as bars over the sentence; weights (h, n, n) and a panel for
-    each layer."""
+    """From weights (h, n, n) of each layer, their mean over the heads."""
     figure, grid = canvas(1, len(layers), width=8.0, height=0.5 + 0.24 * len(words), sharey=True)
     for number, (axes, weights) in enumerate(zip(grid[0], layers, strict=True), 1):
         shares = torch.as_tensor(weights).detach().to("cpu").mean(0)
@@ -128,21 +125,21 @@ def sight(words: Sequence[str], layers: Sequence[Tensor], query: int) -> Picture
 
 
 def stored_dates() -> Picture:
-    """What `make experiments ARGS=dates` found: share of right texts over the number of dates in a row."""
-    found = dates.by_dates(experiments.results("dates")["rows"])
+    """The stored runs of the experiment "dates"."""
+    bands = dates.by_dates(experiments.results("dates")["rows"])
     names = {"additive": "a look back", "fixed vector": "one vector"}
     return alignment.right_over_dates(
-        {f"{names[s]}, {steps:,} steps": band for (s, steps), band in found.items() if s in names},
+        {f"{names[s]}, {steps:,} steps": band for (s, steps), band in bands.items() if s in names},
         caption="Stored runs, 1,000 new texts each: the median of three seeds; the band is their range.",
     )
 
 
-def looked(told: Translation, text: str) -> Picture:
-    """Where a decoder looked for each character of its answer."""
+def looked(translation: Translation, text: str) -> Picture:
+    """`translation` is what the decoder made of `text`."""
     return alignment.alignment_map(
-        told.weights,
+        translation.weights,
         text,
-        told.text,
+        translation.text,
         caption="Live. Rows: the characters written. Columns: those read, ␣ is a space.",
     )
 
@@ -177,7 +174,7 @@ class AlignmentTable:
 
 
 def chinese_alignment() -> AlignmentTable:
-    """What `make experiments ARGS=chinese_dates` stored of one Chinese date."""
+    """One date that the experiment "chinese_dates" stored."""
     row = next(row for row in experiments.results("chinese_dates")["rows"] if row["kind"] == "map")
     weights = [[float(weight) for weight in line.split()] for line in row["weights"]]
     return AlignmentTable(row["source"], row["target"], weights)

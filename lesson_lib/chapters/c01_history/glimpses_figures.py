@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 from torch import Tensor
@@ -19,7 +20,8 @@ from lesson_lib import experiments, summary
 from lesson_lib.chapters.c01_history.experiments import glimpse
 from lesson_lib.chapters.c01_history.glimpse import first_pixel, retina
 from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.marks import note
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.data import digits
 
@@ -36,14 +38,10 @@ def stored_paths(
     Float[Tensor, "b t classes"],
     Int[Tensor, "b"],
 ]:
-    """Canvases, places, probabilities and labels of the first `count` digits whose paths the long run stored.
-
-    Raises ValueError where it stored none.
-    """
+    """Canvases, places, probabilities and labels of the first `count` digits whose paths the long run
+    stored."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))
-    row = next((row for row in stored["rows"] if row["kind"] == "paths"), None)
-    if row is None:
-        raise ValueError(f"{STORED.name} holds no paths; run: python -m lesson_lib experiments glimpse")
+    row = next(row for row in stored["rows"] if row["kind"] == "paths")
     images, labels = digits.pictures("test")
     picture, corners = (torch.tensor(row[key][:count], device="cpu") for key in ("pictures", "corners"))
     canvases = digits.place(images[picture], corners, stored["recipe"]["size"])
@@ -53,7 +51,11 @@ def stored_paths(
     return canvases, places, probabilities, labels[picture]
 
 
-@styled
+@figure(
+    "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last"
+    " glimpse, and a bar for the probability of each digit.",
+    "Square: the sharp patch of the glimpse. Dashed: the wide patch. The orange bar is the right digit.",
+)
 def glance(
     canvas: Float[Tensor, "size size"],
     places: Float[Tensor, "t 2"],
@@ -63,14 +65,8 @@ def glance(
     upto: int,
     patch: int = 8,
     n_scales: int = 2,
-) -> Picture:
-    """One canvas after `upto` glimpses: the path, the patches of the last glimpse, and the probabilities
-    after it.
-
-    Raises ValueError where `upto` is not 1 ... t.
-    """
-    if not 1 <= upto <= len(places):
-        raise ValueError(f"upto must be 1 ... {len(places)} glimpses, got {upto}")
+) -> Figure:
+    """Places in -1 ... 1 of both axes; `upto` counts glimpses from 1."""
     seen = retina(canvas[None].cpu(), places[upto - 1][None].cpu(), patch, n_scales)[0]
     widths = [1.15, *[0.7] * n_scales, 1.0]
     figure, grid = sheet(1, len(widths), width=7.6, height=2.5, gridspec_kw={"width_ratios": widths})
@@ -86,12 +82,7 @@ def glance(
     bars.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=range(len(values)))
     bars.invert_yaxis()
     bars.set_title(f"probability (it is a {label})")
-    return Picture(
-        figure,
-        "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last"
-        " glimpse, and a bar for the probability of each digit.",
-        "Square: the sharp patch of the glimpse. Dashed: the wide patch. The orange bar is the right digit.",
-    )
+    return figure
 
 
 @styled
@@ -103,7 +94,8 @@ def paths(
     *,
     caption: str = "",
 ) -> Picture:
-    """Some canvases, four in a row, with the whole path of each and the last guess."""
+    """Canvases four in a row; places in -1 ... 1 of both axes, the guess is the likeliest class of the last
+    glimpse."""
     across = min(4, len(canvases))
     down = math.ceil(len(canvases) / across)
     figure, grid = sheet(down, across, width=1.9 * across + 0.1, height=2.2 * down)
@@ -133,8 +125,7 @@ def film(
     probabilities: Float[Tensor, "b t classes"],
     labels: Int[Tensor, "b"],
 ) -> bytes:
-    """The glimpses at each canvas, one after the other, as an animated GIF; the same bytes for the same
-    numbers."""
+    """An animated GIF of `glance` after each glimpse at each canvas; the same bytes for the same numbers."""
     frames, times, t = [], [], places.shape[1]
     for i in range(len(canvases)):
         for upto in range(1, t + 1):
@@ -163,7 +154,7 @@ def policies(
     caption: str = "",
     alt: str = "",
 ) -> Picture:
-    """Test accuracy, {name: [accuracy of each seed]}: a dot for each seed, the middle one written."""
+    """{name: [test accuracy of each seed]}."""
     return _dots(
         accuracies,
         marks={"chance": chance},
@@ -184,7 +175,7 @@ def policies(
 def one_look(
     canvas: Float[Tensor, "size size"], sharp: Float[Tensor, "p p"], dim: Float[Tensor, "p p"]
 ) -> Picture:
-    """A canvas, and what one look at its middle brings."""
+    """Numbers from 0 to 1; the dim patch has as many as it has pixels, whatever its width on the canvas."""
     return heatmap(
         {"canvas": canvas, "sharp: 8 by 8": sharp, "dim: 16 by 16": dim},
         numbers=False,
@@ -201,14 +192,13 @@ def one_look(
 
 
 def stored_policies() -> Picture:
-    """What `make experiments ARGS=glimpse` found: who moves the eye."""
+    """`policies` of the stored experiment "glimpse"."""
     rows = experiments.results("glimpse")["rows"]
     return policies(glimpse.by_name(rows, "policy") | glimpse.by_name(rows, "whole"))
 
 
 def with_small_batches() -> dict[str, list[float]]:
-    """Test accuracy of each policy with batches of 20 and as many canvases, of the rate that is best on
-    validation; a number for each seed."""
+    """Test accuracy of each seed, by policy, in batches of 20: at the rate that is best on validation."""
     rows = experiments.results("small_batches")["rows"]
     best = summary.best(rows, ("policy", "seed"), by=itemgetter("validation"))
     return {
@@ -218,7 +208,7 @@ def with_small_batches() -> dict[str, list[float]]:
 
 
 def stored_small_batches() -> Picture:
-    """Learned and random places with large batches, with small ones, and with small ones for longer."""
+    """`policies` of the stored experiments "glimpse" and "small_batches"."""
     rows = experiments.results("glimpse")["rows"]
     large, small = glimpse.by_name(rows, "policy"), glimpse.by_name(rows, "departure")
     longer = with_small_batches()
@@ -242,7 +232,7 @@ def stored_small_batches() -> Picture:
 def departures(
     accuracies: Mapping[str, Sequence[float]], base: Sequence[float], *, caption: str = ""
 ) -> Picture:
-    """Test accuracy after single changes, {change: [accuracy of each seed]}, against the model as it is."""
+    """{change: [test accuracy of each seed]}, and `base` of the model as it is."""
     middle = sorted(base)[len(base) // 2]
     return _dots(
         {"as it is": base} | dict(accuracies),
@@ -262,28 +252,17 @@ def departures(
 
 
 def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: str = "") -> Picture:
-    """Length and noise of a batch's policy gradient while it trains; rows as the experiment stores them,
-    `paths` as in its recipe.
-
-    A signal that so many paths cannot tell from 0 is drawn at the smallest that they can.
-    """
+    """Rows as the experiment stores them, `paths` as in its recipe."""
     panels = {}
     for size in sorted({row["size"] for row in rows}, reverse=True):
         mine = [row for row in rows if row["size"] == size]
         times = sorted({row["trained"] for row in mine})
-        columns = {name: [] for name in ("noise without", "noise", "signal squared")}
-        for time in times:
-            at = [row for row in mine if row["trained"] == time]
-            mean = {name: sum(row[name] for row in at) / len(at) for name in columns}
-            least = mean["noise"] ** 2 / paths / len(at) ** 0.5
-            mean["signal squared"] = max(mean["signal squared"], least) ** 0.5
-            for name, column in columns.items():
-                column.append(mean[name])
+        lengths = [noise_and_signal([row for row in mine if row["trained"] == time], paths) for time in times]
         shares = [100 * time for time in times]
+        names = ("noise, no baseline", "noise, learned baseline", "signal")
         panels[f"canvas {size} by {size}: gradient, length"] = {
-            "noise, no baseline": (shares, columns["noise without"]),
-            "noise, learned baseline": (shares, columns["noise"]),
-            "signal": (shares, columns["signal squared"]),
+            name: (shares, list(values))
+            for name, values in zip(names, zip(*lengths, strict=True), strict=True)
         }
     low = min(min(ys) for curves in panels.values() for _, ys in curves.values())
     return lines(
@@ -306,6 +285,15 @@ def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: st
     )
 
 
+def noise_and_signal(seeds: Sequence[Mapping[str, Any]], paths: int) -> tuple[float, float, float]:
+    """Noise without a baseline, noise and signal of one time, means over the seeds' rows; the signal is at
+    least the standard error of so many paths of so many seeds."""
+    plain, noise, squared = (
+        sum(row[name] for row in seeds) / len(seeds) for name in ("noise without", "noise", "signal squared")
+    )
+    return plain, noise, max(squared, noise**2 / paths / len(seeds) ** 0.5) ** 0.5
+
+
 @styled
 def _dots(
     values: Mapping[str, Sequence[float]],
@@ -315,7 +303,7 @@ def _dots(
     caption: str,
     x_limits: tuple[float | None, float],
 ) -> Picture:
-    """A row for each name, a dot for each value, the middle one written; `marks` are named vertical lines."""
+    """A row for each name; the median is written, `marks` are named vertical lines."""
     figure, grid = sheet(width=7.2, height=0.3 * len(values) + 1.0)
     axes = grid[0][0]
     for i, some in enumerate(values.values()):
@@ -323,16 +311,10 @@ def _dots(
         axes.plot([min(some), max(some)], [i, i], color="0.8", linewidth=3, zorder=1)
         for k, value in enumerate(some):
             axes.plot(value, i, marker=MARKERS[k], color=color(k), markersize=5, linestyle="none")
-        axes.annotate(
-            f"{middle:.2f}", (1.0, i), xycoords=("axes fraction", "data"), xytext=(4, 0),
-            textcoords="offset points", va="center", fontsize=9,
-        )  # fmt: skip
-    for name, place in marks.items():
-        axes.axvline(place, color="black", linestyle="--", linewidth=1, zorder=0)
-        axes.annotate(
-            name, (place, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-            textcoords="offset points", ha="center", fontsize=9,
-        )  # fmt: skip
+        note(axes, f"{middle:.2f}", y=i, va="center")
+    for name, x in marks.items():
+        axes.axvline(x, color="black", linestyle="--", linewidth=1, zorder=0)
+        note(axes, name, x=x, shift=(0, 3), ha="center")
     axes.set_yticks(range(len(values)), list(values))
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.set_xlim(*x_limits)

@@ -3,7 +3,9 @@
 from html import escape
 from textwrap import fill
 
-from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
+from matplotlib.axes import Axes
+
+from lesson_lib.charts.picture import CURVES, bare, figure
 from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
 
 SHADES = dict(zip(THREADS, ("#000000", *CURVES[:4]), strict=True))
@@ -18,11 +20,17 @@ def rows() -> list[tuple[int, list[list]]]:
     ]
 
 
-@styled
-def timeline() -> Picture:
-    """All milestones, named, in the row of their year and the column of their thread."""
-    figure, grid = canvas(width=8.0, height=8.4)
-    axes = grid[0][0]
+@figure(
+    "Timeline from 1964 to 2022 in five columns: ancestors, vision, language, attention alone, long"
+    " inputs and graphs. Vision begins in 1991, language in 2014; after the Transformer of 2017 all"
+    " columns fill.",
+    "A row for each year in which something on our list happened; the dots mark years left out. Read"
+    " down a column for a thread, along a row for a year.",
+    width=8.0,
+    height=8.4,
+)
+def timeline(axes: Axes) -> None:
+    """All of `MILESTONES`."""
     bare(axes)
     y, before = 0.0, None
     for x, thread in enumerate(THREADS):
@@ -47,18 +55,6 @@ def timeline() -> Picture:
     for x, thread in enumerate(THREADS):
         axes.plot([x, x], [0.7, y + 0.5], color=SHADES[thread], alpha=0.25, linewidth=4, zorder=0)
     axes.set(xlim=(-1.05, len(THREADS) - 0.45), ylim=(y + 0.2, 1.6))
-    return Picture(
-        figure,
-        alt=(
-            "Timeline from 1964 to 2022 in five columns: ancestors, vision, language, attention alone, long"
-            " inputs and graphs. Vision begins in 1991, language in 2014; after the Transformer of 2017 all"
-            " columns fill."
-        ),
-        caption=(
-            "A row for each year in which something on our list happened; the dots mark years left out. Read"
-            " down a column for a thread, along a row for a year."
-        ),
-    )
 
 
 class Cards:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib import experiments
+from lesson_lib import experiments, summary
 from lesson_lib.chapters.c02_scoring.experiments import look_up
 from lesson_lib.charts.basic import heatmap, lines
 from lesson_lib.charts.devices import Gpu, seconds_beside
@@ -16,8 +16,7 @@ Curves = Mapping[str, Sequence]
 def regression(
     asked: Tensor, answers: Mapping[float, Tensor], truth: Tensor, places: Tensor, measured: Tensor
 ) -> Picture:
-    """Answers of kernel regression, by the width of the bell, with the truth and the measurements; all of
-    shape (points, 1)."""
+    """All of shape (points, 1); `answers` by the width of the bell."""
     xs = asked[:, 0].tolist()
     curves = {"the sine": (xs, truth[:, 0].tolist())}
     curves |= {f"width {width}": (xs, answer[:, 0].tolist()) for width, answer in answers.items()}
@@ -39,7 +38,7 @@ def regression(
 
 
 def word_scores(words: Sequence[str], same: Tensor, projected: Tensor) -> Picture:
-    """Scores of words with and without projections, (words, words) each."""
+    """Scores (words, words)."""
     return heatmap(
         {"x · x": same, "(x W_q) · (x W_k)": projected},
         rows=words,
@@ -57,7 +56,7 @@ def word_scores(words: Sequence[str], same: Tensor, projected: Tensor) -> Pictur
 
 
 def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
-    """What a scale keeps in place, over the width: {score: (widths, values)} for each panel."""
+    """{score: (widths, values)} for each panel."""
     return lines(
         {"spread of the scores": spread, "largest of 16 weights": largest, "gradient through softmax": slope},
         alt=(
@@ -75,19 +74,18 @@ def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
 
 
 def learning(histories: Mapping[str, object], commonest: float) -> Picture:
-    """Validation accuracy over training steps, a curve per history, with the share of right answers of
-    whoever names the commonest one."""
+    """Histories of `training`, and the share of right answers of whoever names the commonest one."""
     curves = {name: (h.column("step"), h.column("score")) for name, h in histories.items()}
     there = [name for name, h in histories.items() if h.column("score")[-1] >= look_up.RECIPE["stop_at"]]
-    said = " and ".join(there) or "none"
+    names = " and ".join(there) or "none"
     return lines(
         {"right answers on validation lists": curves},
         levels={"commonest answer": commonest},
         alt=(
             f"Accuracy over training steps, log scale: {', '.join(curves)}. Steep, and stopped at the target:"
-            f" {said}. The others climb slowly and stay below it."
+            f" {names}. The others climb slowly and stay below it."
         ),
-        caption=f"Live, one seed. Stopped at 95 %: {said}.",
+        caption=f"Live, one seed. Stopped at 95 %: {names}.",
         x_axis="training step",
         log="x",
         y_limits=(0, 1.02),
@@ -96,7 +94,7 @@ def learning(histories: Mapping[str, object], commonest: float) -> Picture:
 
 
 def arrival(accuracy: Curves, steps: Curves) -> Picture:
-    """Test accuracy and steps needed over width: {score: (widths, lowest, median, highest)}."""
+    """{score: (widths, lowest, median, highest)}."""
     return lines(
         {"test accuracy": accuracy, "steps needed (1,000: never)": steps},
         alt=(
@@ -113,13 +111,13 @@ def arrival(accuracy: Curves, steps: Curves) -> Picture:
 
 
 def stored_arrival() -> Picture:
-    """What `make experiments ARGS=look_up` found: accuracy and steps, over the width."""
+    """`arrival` of the stored experiment "look_up"."""
     rows = look_up.best_rows(experiments.results("look_up")["rows"])
     return arrival(_over_widths(rows, "test"), _over_widths(rows, "steps"))
 
 
 def stored_rates() -> Picture:
-    """Steps of two scores at one learning rate for both, and at the best one for each."""
+    """Of the stored experiment "look_up"."""
     stored = experiments.results("look_up")["rows"]
     same, two = [row for row in stored if row["lr"] == 0.01], ("scaled dot", "additive")
     tables = {"both at rate 0.01": same, "each at its best rate": look_up.best_rows(stored)}
@@ -139,15 +137,12 @@ def stored_rates() -> Picture:
 
 def _over_widths(rows: Sequence[dict], column: str, scores: Sequence[str] = ()) -> dict[str, tuple]:
     """{score: (widths, lowest, median, highest of three seeds)}."""
-    table, widths = {}, look_up.RECIPE["widths"]
-    for name in scores or look_up.RECIPE["scores"]:
-        cells = [sorted(r[column] for r in rows if (r["score"], r["d"]) == (name, d)) for d in widths]
-        table[name] = (widths, *zip(*cells, strict=True))
-    return table
+    bands = summary.bands(rows, "score", "d", column)
+    return {name: bands[name] for name in scores or look_up.RECIPE["scores"]}
 
 
 def stored_explosion() -> Picture:
-    """Standard deviation of the scores over the width, before and after training, of the stored runs."""
+    """Of the stored experiment "look_up"."""
     rows = look_up.best_rows(experiments.results("look_up")["rows"])
     columns = {"deviation of scores, untrained": "spread_start", "deviation of scores, trained": "spread_end"}
     return lines(
@@ -171,8 +166,7 @@ def costs(
     seconds: Mapping[str, Sequence],
     gpu: Gpu | None = None,
 ) -> Picture:
-    """Peak memory and processor seconds of each score over the number of tokens, and a GPU's seconds; `gpu`
-    as `seconds_beside` takes it."""
+    """{score: MiB or seconds for each length}; `gpu` as `seconds_beside` takes it."""
     return seconds_beside(
         {name: (lengths, values) for name, values in seconds.items()},
         gpu,

@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.charts.basic import bars, draw_table, heatmap
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import Picture, canvas, styled
+from lesson_lib.charts.picture import Picture, canvas, figure
 
 
 def loop_and_product(
     sizes: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
 ) -> Picture:
-    """Processor seconds of loop and product over the number of tokens, and a GPU's; `gpu` as `seconds_beside`
-    takes it."""
+    """{name: seconds for each size}; `gpu` as `seconds_beside` takes it."""
     return seconds_beside(
         {name: (sizes, times) for name, times in seconds.items()},
         gpu,
@@ -31,7 +32,7 @@ def loop_and_product(
 
 
 def mirrored(rows: Tensor, columns: Tensor) -> Picture:
-    """The same table of weights in the row and in the column convention."""
+    """Weights (n, n), the second its transpose."""
     return heatmap(
         {"rows: A′": rows, "columns: A′": columns},
         alt=(
@@ -49,29 +50,25 @@ def mirrored(rows: Tensor, columns: Tensor) -> Picture:
     )
 
 
-@styled
-def tokens(party: Tensor) -> Picture:
-    """The tokens of one party (8, 16): each row's two ones, and the line between name and card."""
-    figure, grid = canvas(1, 1, width=5.6, height=2.9)
-    axes = grid[0][0]
+@figure(
+    "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
+    " guest, and one of the right eight, for the card.",
+    width=5.6,
+    height=2.9,
+    y="place in the list",
+)
+def tokens(axes: Axes, party: Tensor) -> None:
+    """One party (8, 16)."""
     draw_table(axes, party, low=0, high=1, decimals=None)
     half = party.shape[1] // 2
     axes.axvline(half - 0.5, color="white", linewidth=2)
     axes.set_xticks(range(2 * half), [*range(half), *range(half)])
     axes.set_yticks(range(len(party)))
     axes.set_xlabel(f"which guest{' ' * 39}which card")
-    axes.set_ylabel("place in the list")
-    return Picture(
-        figure,
-        alt=(
-            "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
-            " guest, and one of the right eight, for the card."
-        ),
-    )
 
 
 def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | None = None) -> Picture:
-    """Share of right answers of each kind of layer; `marks` are named shares to compare with, e.g. chance."""
+    """{kind of layer: share}; `marks` are named shares to compare with."""
     return bars(
         shares,
         alt=(
@@ -85,13 +82,13 @@ def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | N
     )
 
 
-def found_partners(before: Tensor, after: Tensor, place: Tensor) -> Picture:
-    """Weights of one party before and after training, beside the partners' places (n,)."""
+def found_partners(before: Tensor, after: Tensor, where: Tensor) -> Picture:
+    """Weights (n, n), and where the partners stand (n,)."""
     return heatmap(
         {
             "before training": before,
             "after training": after,
-            "whose partner is where": torch.eye(len(place))[place.cpu()],
+            "whose partner is where": torch.eye(len(where))[where.cpu()],
         },
         numbers=False,
         limits=(0, 1),
@@ -105,9 +102,14 @@ def found_partners(before: Tensor, after: Tensor, place: Tensor) -> Picture:
     )
 
 
-@styled
-def learned_relation(table: Tensor, partner: Tensor) -> Picture:
-    """The whole learned table M = W_q W_kᵀ (16, 16) with its four blocks, beside the secret (8,)."""
+@figure(
+    "Left the learned table of 16 by 16 in four blocks: only the block guest by guest, top left, has"
+    " bright cells, one per row. Right the secret partners of eight guests: the same places are"
+    " bright.",
+    "Left, the product of two trained matrices. Right, the secret, never shown in training.",
+)
+def learned_relation(table: Tensor, partner: Tensor) -> Figure:
+    """M = W_q W_kᵀ (16, 16), and the secret (8,)."""
     figure, grid = canvas(1, 2, width=7.6, height=4.2, width_ratios=[3, 2])
     left, right = grid[0]
     n, table = len(partner), table.detach().cpu()
@@ -125,19 +127,11 @@ def learned_relation(table: Tensor, partner: Tensor) -> Picture:
     right.set(title="the secret", xticks=range(n), yticks=range(n))
     right.set_xlabel("partner")
     right.set_ylabel("guest")
-    return Picture(
-        figure,
-        alt=(
-            "Left the learned table of 16 by 16 in four blocks: only the block guest by guest, top left, has"
-            " bright cells, one per row. Right the secret partners of eight guests: the same places are"
-            " bright."
-        ),
-        caption="Left, the product of two trained matrices. Right, the secret, never shown in training.",
-    )
+    return figure
 
 
 def who_may_look(masks: Mapping[str, Tensor]) -> Picture:
-    """Masks (n, n) side by side; bright: may look."""
+    """Masks (n, n) by name."""
     return heatmap(
         {name: mask.float() for name, mask in masks.items()},
         numbers=False,
@@ -154,7 +148,7 @@ def who_may_look(masks: Mapping[str, Tensor]) -> Picture:
 
 
 def one_by_one(shares: Mapping[str, float]) -> Picture:
-    """Share of right answers under the causal mask, for guests whose partner has come and has not."""
+    """{guests: share}."""
     return bars(
         shares,
         alt=(

@@ -4,47 +4,42 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
 from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
+from lesson_lib.charts.picture import CURVES, Picture, bare, figure
 from lesson_lib.experiments import results
 
 
-@styled
-def pieces(acted: float, it: float) -> Picture:
-    """The line of mixtures from street (p = 0) to animal (p = 1), cut by two read-outs: what each piece
-    says."""
-    figure, grid = canvas(width=7.2, height=1.9)
-    axes = grid[0][0]
+@figure(
+    "A line from street to animal, cut in two places. Left of both cuts both answers are street,"
+    " right of both they are animal; between the cuts they differ, in one way only.",
+    width=7.2,
+    height=1.9,
+)
+def pieces(axes: Axes, acted: float, it: float) -> None:
+    """The cuts are numbers from 0 (street) to 1 (animal), in any order."""
     ends = [0.0, *sorted((acted, it)), 1.0]
     for left, right in pairwise(ends):
         middle = (left + right) / 2
-        said = ["animal" if middle > cut else "street" for cut in (acted, it)]
-        axes.text(middle, 0.42, "\n".join(said), ha="center", va="bottom", fontsize=10, linespacing=1.6)
+        answers = ["animal" if middle > cut else "street" for cut in (acted, it)]
+        axes.text(middle, 0.42, "\n".join(answers), ha="center", va="bottom", fontsize=10, linespacing=1.6)
     axes.text(-0.02, 0.42, "who acted?\nwhat is it?", ha="right", va="bottom", fontsize=10, linespacing=1.6)
     axes.plot([0, 1], [0, 0], color="black", linewidth=2)
     for k, (cut, name) in enumerate({acted: "cut of the first read-out", it: "cut of the second"}.items()):
         axes.plot([cut, cut], [-0.18, 1.5], color=CURVES[k], linewidth=2, linestyle="-" if k == 0 else "--")
         axes.text(cut, -0.28, name, ha="center", va="top", fontsize=9, color=CURVES[k])
-    for place, noun in {0: "all weight\non street", 1: "all weight\non animal"}.items():
-        axes.plot(place, 0, "o", color="black", markersize=8)
-        axes.text(place, -0.28, noun, ha="center", va="top", fontsize=9)
+    for end, noun in {0: "all weight\non street", 1: "all weight\non animal"}.items():
+        axes.plot(end, 0, "o", color="black", markersize=8)
+        axes.text(end, -0.28, noun, ha="center", va="top", fontsize=9)
     axes.set(xlim=(-0.22, 1.1), ylim=(-0.85, 1.6))
     bare(axes)
-    return Picture(
-        figure,
-        alt=(
-            "A line from street to animal, cut in two places. Left of both cuts both answers are street,"
-            " right of both they are animal; between the cuts they differ, in one way only."
-        ),
-    )
 
 
 def both_right(shares: Mapping[str, float], bound: float) -> Picture:
-    """Share of sentences with both answers right, a bar for each system and test, and what one head can reach
-    at most."""
+    """{system and test: share}; `bound` is what one head can reach at most."""
     return bars(
         shares,
         alt=(
@@ -60,7 +55,7 @@ def both_right(shares: Mapping[str, float], bound: float) -> Picture:
 
 
 def followed(shares: Mapping[str, float]) -> Picture:
-    """Share of sentences in which "what is it" becomes the other noun after weights are changed by hand."""
+    """{change of the weights: share}."""
     return bars(
         {name.replace(" to ", "\nto ").replace(" in ", "\nin "): share for name, share in shares.items()},
         alt=(
@@ -79,12 +74,11 @@ def _stored(system: str, column: str) -> list[float]:
 
 
 def conditions() -> Picture:
-    """Stored, medians of three seeds: one head that sees nouns or all words, where it was trained and on new
-    nouns in new templates."""
+    """Of the stored experiment "two_questions"."""
     shares = {
-        f"{label}\n{told}": _stored(system, f"{test}: both")[1]
+        f"{label}\n{where}": _stored(system, f"{test}: both")[1]
         for system, label in {"1 head": "nouns", "1 head, all words": "all words"}.items()
-        for test, told in {"trained": "as trained", "both new": "all new"}.items()
+        for test, where in {"trained": "as trained", "both new": "all new"}.items()
     }
     return bars(
         shares,
@@ -101,17 +95,14 @@ def conditions() -> Picture:
 
 
 def askers() -> Picture:
-    """Stored, medians of three seeds: right answers to "what is it" by who asks."""
+    """Of the stored experiment "two_questions"."""
     names = {
         "2 heads": "the last word\none layer",
         "2 heads, it asks": "it\none layer",
         "2 layers, it asks": "it\ntwo layers",
     }
     return bars(
-        {
-            told: _stored(system, f"trained: {two_questions.QUESTIONS[1]}")[1]
-            for system, told in names.items()
-        },
+        {who: _stored(system, f"trained: {two_questions.QUESTIONS[1]}")[1] for system, who in names.items()},
         alt=(
             "Right answers by who asks: the last word in one layer and it in two layers are at the top, it in"
             " one layer is at one half."
@@ -125,7 +116,7 @@ def askers() -> Picture:
 
 
 def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> Picture:
-    """Right names of a fitted read-out over the weight that one head gives to the token one back."""
+    """{name: right names for each share}."""
     return lines(
         {"right names, of all 64 pairs": {name: (shares, values) for name, values in right.items()}},
         alt=(
@@ -144,7 +135,7 @@ def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> P
 
 
 def split_wrongly(right: Tensor, wrong: Tensor) -> Picture:
-    """Head 0 and head 1 as they should be, and as a view without the transpose makes them; (2, n, d) each."""
+    """Heads (2, n, d)."""
     tables = {f"right: head {k}": head for k, head in enumerate(right)}
     tables |= {f"view alone: head {k}": head for k, head in enumerate(wrong)}
     return heatmap(
@@ -162,7 +153,7 @@ def split_wrongly(right: Tensor, wrong: Tensor) -> Picture:
 
 
 def right_names(shares: Mapping[str, float], chance: float, caption: str) -> Picture:
-    """Share of right names, a bar per system and relation, with the chance level."""
+    """{system and relation: share}."""
     return bars(
         shares,
         alt=(
@@ -177,29 +168,24 @@ def right_names(shares: Mapping[str, float], chance: float, caption: str) -> Pic
     )
 
 
-@styled
-def code(by_kind: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
-    """Mean weights (n,) of one head that may look at all words, a row for each kind of last word; 1 and 2
-    stand for the nouns."""
-    figure, grid = canvas(width=7.6, height=2.3)
-    axes = grid[0][0]
+@figure(
+    "Mean weights of one head, a row for each kind of last word: besides the two nouns each row has"
+    " small words of its own that are bright.",
+    "One head, all words may answer; 1 and 2 are the nouns. A row for what the last word fits.",
+    width=7.6,
+    height=2.3,
+)
+def code(axes: Axes, by_kind: Mapping[str, Tensor], words: Sequence[str]) -> None:
+    """Weights (n,) by kind of last word."""
     draw_table(axes, torch.stack(list(by_kind.values())), low=0, high=0.6, decimals=2)
     axes.set_aspect("auto")
     axes.set_xticks(range(len(words)), words)
     axes.set_yticks(range(len(by_kind)), [f"fits {kind}" for kind in by_kind])
     axes.tick_params(length=0)
-    return Picture(
-        figure,
-        alt=(
-            "Mean weights of one head, a row for each kind of last word: besides the two nouns each row has"
-            " small words of its own that are bright."
-        ),
-        caption="One head, all words may answer; 1 and 2 are the nouns. A row for what the last word fits.",
-    )
 
 
 def silenced(right: Mapping[str, Sequence[float]]) -> Picture:
-    """Right names after one head is silenced, a curve for each name; head by head."""
+    """{name: right names for each head}."""
     heads = range(len(next(iter(right.values()))))
     return lines(
         {"right names": {name: (heads, shares) for name, shares in right.items()}},

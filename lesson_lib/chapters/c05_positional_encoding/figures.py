@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c05_positional_encoding.experiments import order, stretch
 from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, styled, trim
+from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, figure, trim
 from lesson_lib.experiments import results
 from lesson_lib.positions import sinusoidal
 
@@ -19,12 +20,8 @@ NAMES = {"shaw": "Shaw", "floater": "FLOATER", "alibi": "ALiBi"}
 
 
 def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 16) -> Picture:
-    """Test accuracy over length: {kind: (lengths, lowest, median, highest)}, as `order.by_length` gives it,
-    with the chance level.
-
-    A panel for each place at which positions enter; a kind without positions is drawn in both. Up to 6 kinds
-    are easy to tell apart.
-    """
+    """{kind: (lengths, lowest, median, highest)}, as `order.by_length` gives it. Kinds without positions are
+    drawn in both panels; up to 6 are easy to tell apart."""
     panels = {title: {} for title in PANELS}
     for kind, curve in rows_by_kind.items():
         name, comma, mask = kind.partition(", ")
@@ -49,15 +46,15 @@ def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 1
 
 
 def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture:
-    """Share of right answers at each position, (positions,); `first` is the position of the first share."""
+    """Shares (positions,); `first` is the position of the first one, `trained` the length of training."""
     guess = 1 / order.RECIPE["symbols"]
-    places = list(range(first, first + len(shares)))
+    numbers = list(range(first, first + len(shares)))
     return lines(
         {
             "right answers": {
-                "learned table": (places, shares.tolist()),
+                "learned table": (numbers, shares.tolist()),
                 "last place trained": ([trained - 1, trained - 1], [0.0, 1.0]),
-                "guess": ([places[0], places[-1]], [guess, guess]),
+                "guess": ([numbers[0], numbers[-1]], [guess, guess]),
             }
         },
         alt=(
@@ -72,9 +69,13 @@ def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture
     )
 
 
-@styled
-def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Picture:
-    """Outputs of a sentence and of the same words the other way round, (n, d) each."""
+@figure(
+    "Two tables of three rows. The first row of one is the last row of the other, and the rows in"
+    " the middle are the same.",
+    "A row is the output of one word.",
+)
+def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Figure:
+    """Outputs (n, d); the second sentence has the words the other way round."""
     figure, grid = canvas(1, 2, width=7.6, height=1.6)
     low, high = first.min().item(), first.max().item()
     for axes, table, names in zip(grid[0], (first, second), (words, words[::-1]), strict=True):
@@ -83,19 +84,16 @@ def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Pictur
         axes.set(title=" ".join(names), xticks=[], xlabel="the numbers of an output")
     figure.colorbar(image, ax=grid, label="value", shrink=0.9)
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Two tables of three rows. The first row of one is the last row of the other, and the rows in"
-            " the middle are the same."
-        ),
-        caption="A row is the output of one word.",
-    )
+    return figure
 
 
-@styled
-def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
-    """A digit (8, 8), and its points (n, 3) in two orders; the colour of a point is its place in the list."""
+@figure(
+    "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
+    " of a list: once row by row, once criss-cross.",
+    "Both lists hold the same points; the grey line follows the order.",
+)
+def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Figure:
+    """A digit (8, 8), and its points (n, 3) in two orders."""
     figure, grid = canvas(1, 3, width=7.4, height=2.6)
     left, *others = grid[0]
     left.imshow(1 - picture.cpu(), cmap="gray", vmin=0, vmax=1)
@@ -110,18 +108,11 @@ def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
         axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(1.15, -1.15), title=title)
         axes.set(xticks=[], yticks=[])
     figure.colorbar(dots, ax=others, label="place in the list", shrink=0.8)
-    return Picture(
-        figure,
-        alt=(
-            "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
-            " of a list: once row by row, once criss-cross."
-        ),
-        caption="Both lists hold the same points; the grey line follows the order.",
-    )
+    return figure
 
 
 def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
-    """Right digits of each kind of reader, its lists in reading order and shuffled: {name: (one, other)}."""
+    """{reader: (share in order, share shuffled)}."""
     return bars(
         {
             f"{name},\n{given}": share
@@ -139,8 +130,7 @@ def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
 
 
 def stored_three_back() -> Picture:
-    """The stored runs at the length of training: without positions, and with sinusoidal codes, after both
-    lengths of training."""
+    """Of the stored experiment "order", at the length of training."""
     rows = results("order")["rows"]
     steps = order.RECIPE["steps"]
     return bars(
@@ -162,12 +152,12 @@ def stored_three_back() -> Picture:
 
 
 def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Picture:
-    """How alike the code of place 0 and that of place i are, by base: their dot product over d / 2."""
-    places = list(range(1, n))
+    """Sinusoidal codes of `n` places and width `d`; a product is divided by d / 2."""
+    numbers = list(range(1, n))
     curves = {}
     for base in bases:
         codes = sinusoidal(n, d, base=base, dtype=torch.float64)
-        curves[f"base {base:,}"] = (places, ((codes @ codes[0]) / (d / 2))[1:].tolist())
+        curves[f"base {base:,}"] = (numbers, ((codes @ codes[0]) / (d / 2))[1:].tolist())
     return lines(
         {"p_0 · p_i, as a share of p_0 · p_0": curves},
         log="x",
@@ -183,9 +173,12 @@ def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Pic
     )
 
 
-@styled
-def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
-    """The four parts of a table of scores, (n, n) each, called "one with another" of word and place."""
+@figure(
+    "Four tables of three rows and three columns, side by side: the scores of word with word, word"
+    " with place, place with word, and place with place."
+)
+def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
+    """Tables (n, n), called "one with another" of word and place."""
     figure, grid = canvas(1, len(tables), width=7.8, height=2.2)
     low = min(table.min().item() for table in tables.values())
     high = max(table.max().item() for table in tables.values())
@@ -197,17 +190,11 @@ def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
         axes.set_yticks(range(len(words)), names[query])
         axes.set_xticks(range(len(words)), names[key])
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Four tables of three rows and three columns, side by side: the scores of word with word, word"
-            " with place, place with word, and place with place."
-        ),
-    )
+    return figure
 
 
 def table(codes: Tensor) -> Picture:
-    """The table of sinusoidal codes (n, d)."""
+    """Codes (n, d)."""
     return heatmap(
         codes,
         numbers=False,
@@ -224,7 +211,7 @@ def table(codes: Tensor) -> Picture:
 
 
 def waves(codes: Tensor, pairs: Sequence[int]) -> Picture:
-    """Some pairs of columns over the positions; codes (n, d)."""
+    """Codes (n, d); `pairs` are the indices of pairs of columns."""
     xs = list(range(len(codes)))
     return lines(
         {
@@ -246,7 +233,7 @@ def waves(codes: Tensor, pairs: Sequence[int]) -> Picture:
 
 
 def counters(codes: Mapping[str, Sequence[int]], bits: Sequence[int]) -> Picture:
-    """Sign changes of the columns and flips of a binary counter's bits, from fastest to slowest."""
+    """{name: sign changes of each pair}, and the flips of each bit, from fastest to slowest."""
     panels = {
         "sign changes in 1,000 rows": {
             name: (list(range(len(counts))), list(counts)) for name, counts in codes.items()
@@ -270,7 +257,7 @@ def counters(codes: Mapping[str, Sequence[int]], bits: Sequence[int]) -> Picture
 
 
 def products(by_pair: Tensor) -> Picture:
-    """Dot products of all pairs of codes (n, n)."""
+    """Of all pairs of codes (n, n)."""
     return heatmap(
         by_pair,
         numbers=False,
@@ -288,9 +275,14 @@ def products(by_pair: Tensor) -> Picture:
     )
 
 
-@styled
-def in_between(tables: Mapping[str, Tensor]) -> Picture:
-    """Scores p M pᵀ (n, n) of places alone, a panel for each M."""
+@figure(
+    "Four tables of places against places. Three have the same value along each diagonal: brightest"
+    " on the main diagonal; dark on one side of it and bright on the other; brightest beside it."
+    " The fourth has no such stripes.",
+    "Bright is large. Only the last table has no stripes along its diagonals.",
+)
+def in_between(tables: Mapping[str, Tensor]) -> Figure:
+    """{name: p M pᵀ (n, n)}."""
     figure, grid = canvas(1, len(tables), width=7.8, height=2.3)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
         draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
@@ -299,19 +291,11 @@ def in_between(tables: Mapping[str, Tensor]) -> Picture:
         axes.set_yticks([0, 10, len(table) - 1])
     grid[0][0].set_ylabel("place i")
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Four tables of places against places. Three have the same value along each diagonal: brightest"
-            " on the main diagonal; dark on one side of it and bright on the other; brightest beside it."
-            " The fourth has no such stripes."
-        ),
-        caption="Bright is large. Only the last table has no stripes along its diagonals.",
-    )
+    return figure
 
 
 def equal_words(tables: Mapping[str, Tensor]) -> Picture:
-    """Scores of tokens that are all the same word, (n, n), one table for each way to tell the places."""
+    """{name: scores (n, n)}."""
     return heatmap(
         tables,
         numbers=False,
@@ -325,9 +309,14 @@ def equal_words(tables: Mapping[str, Tensor]) -> Picture:
     )
 
 
-@styled
-def score_tables(tables: Mapping[str, Tensor]) -> Picture:
-    """Scores of equal words (n, n), one table for each way to tell the places, three in a row."""
+@figure(
+    "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
+    " patches and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the"
+    " diagonals: Shaw's narrow near the main diagonal, ALiBi's a ridge, rotary waves.",
+    "Equal words, random weights; bright is large.",
+)
+def score_tables(tables: Mapping[str, Tensor]) -> Figure:
+    """{name: scores (n, n)}, six of them."""
     figure, grid = canvas(2, 3, width=7.0, height=5.0)
     for axes, (name, table) in zip(grid.flat, tables.items(), strict=True):
         table = table.detach()
@@ -338,25 +327,17 @@ def score_tables(tables: Mapping[str, Tensor]) -> Picture:
     for axes in grid[-1]:
         axes.set_xlabel("key at place j")
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
-            " patches and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the"
-            " diagonals: Shaw's narrow near the main diagonal, ALiBi's a ridge, rotary waves."
-        ),
-        caption="Equal words, random weights; bright is large.",
-    )
+    return figure
 
 
 def stored_lengths() -> Picture:
-    """The stored runs of all ways: right answers over the length of the test."""
+    """`extrapolation` of the stored experiment "order", without causal masks."""
     curves = order.by_length(results("order")["rows"], order.RECIPE["steps"][0])
     return extrapolation({kind: curve for kind, curve in curves.items() if "causal" not in kind})
 
 
 def squeezed_three_back() -> Picture:
-    """The stored runs of the near task: as trained, and with positions interpolated."""
+    """Of the stored experiment "stretch"."""
     curves = stretch.by_length(results("stretch")["rows"], "three back")
     return lines(
         {"three back": {way: curves[way] for way in ("as trained", "interpolated")}},
@@ -373,8 +354,7 @@ def squeezed_three_back() -> Picture:
 
 
 def stored_stretch() -> Picture:
-    """The stored runs of both tasks: right answers over the length of the test, a curve for each way to
-    stretch."""
+    """Of the stored experiment "stretch"."""
     rows = results("stretch")["rows"]
     return lines(
         {task: stretch.by_length(rows, task) for task in stretch.RECIPE["tasks"]},
@@ -392,7 +372,7 @@ def stored_stretch() -> Picture:
 
 
 def live_stretch(shares: Mapping[str, Sequence[float]]) -> Picture:
-    """Right answers of the model trained live over the length of the test, a curve for each way."""
+    """{way: share for each length of `stretch.RECIPE`}."""
     lengths = stretch.RECIPE["lengths"]
     return lines(
         {"right answers": {way: (lengths, values) for way, values in shares.items()}},

@@ -2,38 +2,36 @@
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, draw_table, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled, trim
+from lesson_lib.chapters.c06_transformer.figures import by_attractors
+from lesson_lib.charts.basic import bars, draw_groups, draw_table, lines
+from lesson_lib.charts.picture import Picture, canvas, figure, styled, trim
 from lesson_lib.experiments import results
 
 
-@styled
-def gap(words: Sequence[str], weights: Tensor) -> Picture:
-    """The row of [mask] in every head, from a sentence's weights (layers, heads, n, n)."""
+@figure(
+    "A heat map, a row for each of four heads: in that of layer 1, head 1 the word keys is bright, in"
+    " the others dark.",
+    "Each row sums to 1.",
+    width=7.2,
+    height=3.6,
+    x="the words that [mask] looks at",
+)
+def gap(axes: Axes, words: Sequence[str], weights: Tensor) -> None:
+    """Weights (layers, heads, n, n) of one sentence; `words` hold "[mask]"."""
     n_layers, n_heads = weights.shape[:2]
     rows = weights[:, :, list(words).index("[mask]")].flatten(0, 1)
     heads = [f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)]
-    figure, grid = canvas(width=7.2, height=3.6)
-    axes = grid[0][0]
     draw_table(axes, rows, low=0.0, high=1.0, decimals=2)
     axes.set_yticks(range(len(heads)), heads)
     axes.set_xticks(range(len(words)), words)
-    axes.set_xlabel("the words that [mask] looks at")
-    trim(figure)
-    return Picture(
-        figure,
-        (
-            "A heat map, a row for each of four heads: in that of layer 1, head 1 the word keys is bright, in"
-            " the others dark."
-        ),
-        "Each row sums to 1.",
-    )
+    trim(axes.figure)
 
 
 def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Picture:
-    """How often each head's largest weight lies on the subject, from shares (layers, heads)."""
+    """Shares (layers, heads), and the share that the best fixed distance hits."""
     n_layers, n_heads = shares.shape
     return bars(
         {
@@ -62,19 +60,15 @@ def stored_looks(seed: int) -> Picture:
 
 
 def by_nouns_between() -> Picture:
-    """Verbs in the right number over the number of nouns between, all of which mislead: the stored models and
-    the count of both neighbours."""
+    """Of the stored experiment "bert"."""
     rows = [row for row in results("bert")["rows"] if row["kind"] == "trained"]
-    curves = {}
-    for who, name in {"model": "BERT", "both": "count of both neighbours"}.items():
-        found = [row["agreement"][who]["misleading_by_attractors"] for row in rows]
-        ranked = [sorted(shares[i][2] for shares in found) for i in range(len(found[0]))]
-        curves[name] = (
-            [kind for kind, _, _ in found[0]],
-            *([values[k] for values in ranked] for k in (0, 1, 2)),
-        )
+    names = {"model": "BERT", "both": "count of both neighbours"}
     return lines(
-        {"verbs in the right number": curves},
+        {
+            "verbs in the right number": {
+                name: by_attractors(rows, who, "misleading_by_attractors") for who, name in names.items()
+            }
+        },
         alt=(
             "BERT stays near 1 behind up to three misleading nouns, the count of neighbours far below a half."
         ),
@@ -86,7 +80,7 @@ def by_nouns_between() -> Picture:
 
 
 def blinded(shares: Mapping[str, float]) -> Picture:
-    """Verbs in the right number after each change, beside a coin."""
+    """{change: share}."""
     return bars(
         shares,
         kinds=1,
@@ -100,8 +94,8 @@ def blinded(shares: Mapping[str, float]) -> Picture:
 
 @styled
 def stored_blinded(seed: int) -> Picture:
-    """Verbs in the right number in the stored run with this seed after the subject is hidden from the gap,
-    and from the word right behind the subject: in each head, and in all four."""
+    """The subject is hidden from the gap, or from the word right behind the subject: in each head, and in all
+    four."""
     rows = [row for row in results("carried")["rows"] if row["seed"] == seed]
     names = [
         "all four\nheads" if row["layer"] is None else f"layer {row['layer']},\nhead {row['head']}"
@@ -109,15 +103,9 @@ def stored_blinded(seed: int) -> Picture:
     ]
     figure, grid = canvas(1, 1, width=7.0, height=3.2)
     axes = grid[0][0]
-    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word behind"}.items()):
-        drawn = axes.bar(
-            [i + 0.4 * k - 0.2 for i in range(len(rows))],
-            [row[who] for row in rows],
-            width=0.36,
-            color=color(k),
-            hatch="//" * k,
-            label=f"subject hidden from {label}",
-        )
+    hidden = {"gap": "the gap", "behind": "the word behind"}
+    groups = {f"subject hidden from {label}": [row[who] for row in rows] for who, label in hidden.items()}
+    for drawn in draw_groups(axes, groups):
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
     axes.set_xticks(range(len(names)), names)
@@ -131,10 +119,17 @@ def stored_blinded(seed: int) -> Picture:
     )
 
 
-@styled
-def stored_unread() -> Picture:
-    """Verbs in the right number in the stored runs where the gap, in layer 1, head 1, may not see the
-    subject, the word right behind it, both, or a control."""
+@figure(
+    "Three bars each, for three seeds. Both hidden: all low. The control hidden: all high.",
+    "Stored runs.",
+    width=7.0,
+    height=3.2,
+    x="hidden from the gap in layer 1, head 1",
+    y="verbs in the right number",
+    legend=4,
+)
+def stored_unread(axes: Axes) -> None:
+    """Hidden from the gap are the subject, the word right behind it, both, or a control."""
     names = {
         "subject": "subject",
         "behind": "word behind",
@@ -143,29 +138,12 @@ def stored_unread() -> Picture:
         "subject and control": "subject and\ncontrol",
     }
     rows = {row["seed"]: row["unread"] for row in results("carried")["rows"] if _at(row) == (1, 1)}
-    figure, grid = canvas(1, 1, width=7.0, height=3.2)
-    axes = grid[0][0]
-    for k, (seed, shares) in enumerate(rows.items()):
-        drawn = axes.bar(
-            [i + 0.28 * (k - 1) for i in range(len(names))],
-            [shares[name] for name in names],
-            width=0.26,
-            color=color(k),
-            hatch=("", "//", "..")[k],
-            label=f"seed {seed}",
-        )
+    groups = {f"seed {seed}": [shares[name] for name in names] for seed, shares in rows.items()}
+    for drawn in draw_groups(axes, groups, apart=0.28, width=0.26):
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
     axes.set_xticks(range(len(names)), names.values())
     axes.set_ylim(0, 1.12)
-    axes.set_xlabel("hidden from the gap in layer 1, head 1")
-    axes.set_ylabel("verbs in the right number")
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return Picture(
-        figure,
-        "Three bars each, for three seeds. Both hidden: all low. The control hidden: all high.",
-        "Stored runs.",
-    )
 
 
 def _at(row: Mapping) -> tuple[int | None, int | None]:

@@ -3,16 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
+from matplotlib.figure import Figure
 
-from lesson_lib.charts.basic import draw_table, heatmap, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib import summary
+from lesson_lib.charts.basic import draw_groups, draw_table, lines
+from lesson_lib.charts.picture import Picture, canvas, color, figure, styled
 
 
-@styled
-def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> Picture:
-    """Which numbers of a batch are standardized together: a row each in LayerNorm, a column each in
-    BatchNorm."""
+@figure(
+    "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of"
+    " its own, on the right every column has.",
+    "Numbers of one colour share a mean and a variance. LayerNorm: the numbers of one token. BatchNorm:"
+    " one column, over all tokens of all sentences.",
+)
+def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> Figure:
+    """Of a batch of so many sentences of so many tokens."""
     rows = torch.arange(sentences * tokens, device="cpu").float()[:, None].expand(-1, d_model)
     columns = torch.arange(d_model, device="cpu").float().expand(sentences * tokens, -1)
     names = [f"sentence {s}, token {t}" for s in range(sentences) for t in range(tokens)]
@@ -23,18 +28,11 @@ def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> 
         axes.set_yticks(range(len(names)), names)
         axes.set_xticks(range(d_model))
         axes.set_xlabel("the d_model numbers of a token")
-    return Picture(
-        figure,
-        "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of"
-        " its own, on the right every column has.",
-        "Numbers of one colour share a mean and a variance. LayerNorm: the numbers of one token. BatchNorm:"
-        " one column, over all tokens of all sentences.",
-    )
+    return figure
 
 
 def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
-    """How far one sentence's output moves with the others in its batch: BatchNorm's standard deviation per
-    batch size, beside 1/root."""
+    """Standard deviation of the output for each size; the line is through the last point."""
     last = [spread[-1] * (sizes[-1] / size) ** 0.5 for size in sizes]
     return lines(
         {
@@ -57,37 +55,13 @@ def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
     )
 
 
-def gradients(sizes: Mapping[str, Sequence[float]], streams: Mapping[str, Sequence[float]]) -> Picture:
-    """Norm of the gradient of each layer before any training, and of the tokens between the layers; {model:
-    values}."""
-    curves = {name: (list(range(1, len(values) + 1)), values) for name, values in sizes.items()}
-    norms = {name: (list(range(len(values))), values) for name, values in streams.items()}
-    return lines(
-        {"gradient of w_out": curves, "length of a token's row": norms},
-        alt=(
-            "Left: post-norm's gradients rise steeply towards the last layer, pre-norm's fall a little."
-            " Right: post-norm's tokens keep one length from layer to layer, pre-norm's grow."
-        ),
-        caption=(
-            "Twelve layers, random weights, one batch. Right: the residual stream, mean over tokens; 0 is"
-            " what goes into layer 1."
-        ),
-        x_axis="layer",
-        height=3.2,
-    )
-
-
 def by_depth(accuracy: Mapping[tuple, Sequence[float]]) -> Picture:
-    """Test accuracy over depth, as `norms.best(rows, "depth", ("norm_first", "rise", "layers"))` gives it; a
-    panel for each schedule."""
+    """As `norms.best(rows, "depth", ("norm_first", "rise", "layers"))` gives it."""
     panels: dict[str, dict] = {"with warm-up": {}, "without warm-up": {}}
     for norm_first, rise in sorted({key[:2] for key in accuracy}):
-        depths = sorted(key[2] for key in accuracy if key[:2] == (norm_first, rise))
-        seeds = [accuracy[norm_first, rise, depth] for depth in depths]
-        curve = (depths, *([values[k] for values in seeds] for k in (0, len(seeds[0]) // 2, -1)))
-        panels["with warm-up" if rise else "without warm-up"]["pre-norm" if norm_first else "post-norm"] = (
-            curve
-        )
+        seeds = {key[2]: values for key, values in accuracy.items() if key[:2] == (norm_first, rise)}
+        panel = panels["with warm-up" if rise else "without warm-up"]
+        panel["pre-norm" if norm_first else "post-norm"] = summary.band(seeds)
     return lines(
         panels,
         alt=(
@@ -105,7 +79,7 @@ def by_depth(accuracy: Mapping[tuple, Sequence[float]]) -> Picture:
 
 
 def schedule(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Picture:
-    """Learning rates over the steps, {name: (steps, rates)}."""
+    """{name: (steps, rates)}."""
     return lines(
         {"learning rate": dict(curves)},
         alt=(
@@ -123,7 +97,7 @@ def schedule(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Pic
 
 
 def cost_of_writing(rows: Sequence[Mapping]) -> Picture:
-    """Processor seconds over the length of an answer, from the rows "speed" of `translation`."""
+    """Rows "speed" of the experiment "translation"."""
     xs = [row["characters"] for row in rows]
     curves = {"without a cache": (xs, [row["uncached_s"] for row in rows])}
     curves["with a cache"] = (xs, [row["cached_s"] for row in rows])
@@ -141,8 +115,7 @@ def cost_of_writing(rows: Sequence[Mapping]) -> Picture:
 
 
 def translations(curves: Mapping[str, Sequence]) -> Picture:
-    """Texts without a wrong character over the number of dates in a row, {what was trained on: (dates,
-    lowest, median, highest)}."""
+    """{what was trained on: (dates, lowest, median, highest)}."""
     return lines(
         {"texts without a wrong character": dict(curves)},
         alt=(
@@ -160,8 +133,7 @@ def translations(curves: Mapping[str, Sequence]) -> Picture:
 
 @styled
 def errors_by_language(rows: Sequence[Mapping]) -> Picture:
-    """Wrong texts of each language over all seeds, from the rows "language" of `translation`, most errors
-    first."""
+    """Rows "language" of the experiment "translation"; errors of all seeds are added up."""
     wrong: dict[str, list[int]] = {}
     for row in rows:
         wrong.setdefault(row["language"], []).append(row["wrong"])
@@ -182,21 +154,14 @@ def errors_by_language(rows: Sequence[Mapping]) -> Picture:
 
 
 def agreement(rows: Sequence[Mapping]) -> Picture:
-    """Verbs in the right number over the number of attractors, for the model and the counts, from the rows
-    "trained" of `bert`."""
+    """Rows "trained" of the experiment "bert"."""
     names = {"model": "BERT", "left": "count of the left neighbour", "both": "count of both neighbours"}
     panels = {}
     for key, title in (
         ("by_attractors", "all test sentences"),
         ("misleading_by_attractors", "all nouns between mislead"),
     ):
-        curves = {}
-        for who, name in names.items():
-            found = [row["agreement"][who][key] for row in rows]
-            xs = [kind for kind, _, _ in found[0]]
-            ranked = [sorted(shares[i][2] for shares in found) for i in range(len(xs))]
-            curves[name] = (xs, *([values[k] for values in ranked] for k in (0, len(rows) // 2, -1)))
-        panels[title] = curves
+        panels[title] = {name: by_attractors(rows, who, key) for who, name in names.items()}
     return lines(
         panels,
         alt=(
@@ -210,72 +175,72 @@ def agreement(rows: Sequence[Mapping]) -> Picture:
     )
 
 
-@styled
-def probe(rows: Sequence[Mapping]) -> Picture:
-    """How often each head's largest weight lies on the subject, a panel for each seed, from the rows "probe"
-    of `bert`."""
+def by_attractors(rows: Sequence[Mapping], who: str, key: str) -> summary.Band:
+    """Shares over the number of attractors, from entries (number, sentences, share) of each seed's row."""
+    shares: dict[int, list[float]] = {}
+    for row in rows:
+        for count, _, share in row["agreement"][who][key]:
+            shares.setdefault(count, []).append(share)
+    return summary.band(shares)
+
+
+@figure(
+    "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all"
+    " of them, near 1 in the first, about a half and a quarter in the others; the other heads are"
+    " near 0.",
+    "Stored run: test sentences with at least one noun between. Hatched: what the head's favourite"
+    " distance alone would hit.",
+)
+def probe(rows: Sequence[Mapping]) -> Figure:
+    """Rows "probe" of the experiment "bert", in which layers count from 0; here they count from 1."""
     figure, grid = canvas(1, 3, width=7.4, height=3.0)
     for seed, axes in enumerate(grid[0]):
         heads = [row for row in rows if row["seed"] == seed]
         names = [f"layer {row['layer'] + 1}\nhead {row['head']}" for row in heads]
-        for k, key, label in (
-            (0, "largest", "its largest weight is on the subject"),
-            (1, "offset", "by distance alone"),
-        ):
-            places = [i + 0.4 * k - 0.2 for i in range(len(heads))]
-            axes.bar(
-                places,
-                [row[key] for row in heads],
-                width=0.36,
-                color=color(k),
-                hatch="//" * k,
-                label=label,
-            )
+        draw_groups(
+            axes,
+            {
+                "its largest weight is on the subject": [row["largest"] for row in heads],
+                "by distance alone": [row["offset"] for row in heads],
+            },
+        )
         axes.set_xticks(range(len(names)), names, fontsize=9)
         axes.set_ylim(0, 1.05)
         axes.set_title(f"seed {seed}", loc="left")
     grid[0][0].set_ylabel("share of sentences")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all"
-        " of them, near 1 in the first, about a half and a quarter in the others; the other heads are"
-        " near 0.",
-        "Stored run: test sentences with at least one noun between. Hatched: what the head's favourite"
-        " distance alone would hit.",
-    )
+    return figure
 
 
-@styled
-def interference(rows: Sequence[Mapping]) -> Picture:
-    """Verbs in the right number after the subject is hidden from one head, one layer, or all, from the rows
-    "interference" of `bert`."""
+@figure(
+    "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs"
+    " are still right when the subject is hidden there, from the gap or from every word.",
+    "Stored run: sentences whose nouns between all mislead. Dashed: nothing hidden. Everything but that"
+    " one look is as it was.",
+)
+def interference(rows: Sequence[Mapping]) -> Figure:
+    """Rows "interference" of the experiment "bert"; of their pairs the second number, misleading
+    sentences."""
     figure, grid = canvas(1, 3, width=7.4, height=3.2)
     for seed, axes in enumerate(grid[0]):
-        places = [row for row in rows if row["seed"] == seed]
-        names = [_place(row) for row in places]
-        for k, key, label in (
-            (0, "verb", "the gap may not see the subject there"),
-            (1, "all", "no word may see the subject there"),
-        ):
-            at = [i + 0.4 * k - 0.2 for i in range(len(names))]
-            shares = [row[key][1] for row in places]
-            axes.bar(at, shares, width=0.36, color=color(k), hatch="//" * k, label=label)
-        axes.axhline(places[0]["before"][1], color="black", linestyle="--", linewidth=1)
+        looks = [row for row in rows if row["seed"] == seed]
+        names = [_place(row) for row in looks]
+        draw_groups(
+            axes,
+            {
+                "the gap may not see the subject there": [row["verb"][1] for row in looks],
+                "no word may see the subject there": [row["all"][1] for row in looks],
+            },
+        )
+        axes.axhline(looks[0]["before"][1], color="black", linestyle="--", linewidth=1)
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=9)
         axes.set_ylim(0, 1.05)
         axes.set_title(f"seed {seed}", loc="left")
     grid[0][0].set_ylabel("verbs in the right number")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs"
-        " are still right when the subject is hidden there, from the gap or from every word.",
-        "Stored run: sentences whose nouns between all mislead. Dashed: nothing hidden. Everything but that"
-        " one look is as it was.",
-    )
+    return figure
 
 
 def _place(row: Mapping) -> str:
@@ -285,15 +250,13 @@ def _place(row: Mapping) -> str:
 
 
 def bits(rows: Sequence[Mapping]) -> Picture:
-    """Bits per character of n-gram models over n, and of both GPTs as lines across, from the rows of
-    `gpt`."""
+    """Rows of the experiment "gpt"."""
     counted = sorted((row for row in rows if row["kind"] == "n-gram"), key=lambda row: row["n"])
     xs = [row["n"] for row in counted]
     curves = {"n-gram model": (xs, [row["bits"] for row in counted])}
     for size, name in (("short", "short GPT"), ("long", "long GPT")):
-        found = sorted(row["bits"] for row in rows if row["kind"] == "trained" and row["size"] == size)
-        ends = [xs[0], xs[-1]]
-        curves[name] = (ends, *([found[k]] * 2 for k in (0, len(found) // 2, -1)))
+        seeds = [row["bits"] for row in rows if row["kind"] == "trained" and row["size"] == size]
+        curves[name] = summary.band({xs[0]: seeds, xs[-1]: seeds})
     near = {name: ([max(x, 4) for x in at], *ys) for name, (at, *ys) in curves.items() if len(at) == 2}
     near["n-gram model"] = (xs[3:], curves["n-gram model"][1][3:])
     return lines(
@@ -316,8 +279,7 @@ def bits(rows: Sequence[Mapping]) -> Picture:
 
 
 def cost_of_sampling(rows: Sequence[Mapping], size: str = "short") -> Picture:
-    """Rows computed and seconds spent over the length of a sample, with the cache and without, from the rows
-    "cost" of `gpt`."""
+    """Rows "cost" of the experiment "gpt"."""
     panels: dict[str, dict] = {"rows computed": {}, "seconds": {}}
     for cached, name in ((False, "without a cache"), (True, "with a cache")):
         chosen = [row for row in rows if row["cached"] is cached and row["size"] == size]
@@ -334,25 +296,4 @@ def cost_of_sampling(rows: Sequence[Mapping], size: str = "short") -> Picture:
         x_axis="characters written",
         y_limits=(0, None),
         height=3.0,
-    )
-
-
-def silenced(shares: Tensor, places: Sequence[str]) -> Picture:
-    """Share of right texts with one head silent: a row for each attention of the machine, a column for each
-    head."""
-    return heatmap(
-        shares,
-        alt=(
-            "A table of attentions by heads: in most cells hardly a text is lost; in some cells of the first"
-            " layers many are."
-        ),
-        caption=(
-            "Each cell: the trained translator with that one head silent, right texts of 500 test dates (the"
-            " right characters before each place are given)."
-        ),
-        rows=places,
-        row_axis="",
-        column_axis="silent head",
-        limits=(0.0, 1.0),
-        numbers=True,
     )

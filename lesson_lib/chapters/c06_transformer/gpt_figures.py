@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.charts.basic import bars, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib.charts.picture import Picture, canvas, color, figure
 from lesson_lib.experiments import results
 
 
 def stored_bits() -> Picture:
-    """Bits per character of the test topics: the short GPT with each kind of positions, the median of three
-    seeds, the long GPT, and the 5-gram count beside them."""
+    """Of the stored experiments "placed", the median of three seeds, and "gpt"."""
     rows, more = results("placed")["rows"], results("gpt")["rows"]
-    found = {
+    bits_of = {
         name: median(row["bits"] for row in rows if row["kind"] == kind)
         for kind, name in {
             "none": "causal mask\nalone",
@@ -23,12 +23,12 @@ def stored_bits() -> Picture:
             "rotary": "rotary",
         }.items()
     }
-    (found["5-gram\ncount"],) = [row["bits"] for row in more if row["kind"] == "n-gram" and row["n"] == 5]
-    (found["long GPT,\nrotary"],) = [
+    (bits_of["5-gram\ncount"],) = [row["bits"] for row in more if row["kind"] == "n-gram" and row["n"] == 5]
+    (bits_of["long GPT,\nrotary"],) = [
         row["bits"] for row in more if row.get("size") == "long" and row["kind"] == "trained"
     ]
     return bars(
-        found,
+        bits_of,
         kinds=1,
         y_axis="bits per character",
         limits=(0, 4),
@@ -40,9 +40,13 @@ def stored_bits() -> Picture:
     )
 
 
-@styled
-def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most: int = 8) -> Picture:
-    """The likeliest characters at each temperature, in the first one's order; titles give the entropy."""
+@figure(
+    "Bars of the likeliest characters under three temperatures: the same order in each, steep at the low"
+    " temperature, nearly even at the high one.",
+    "The same logits three times.",
+)
+def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most: int = 8) -> Figure:
+    """{temperature: probabilities (characters,)}; titles give the entropy, and the first one the order."""
     figure, grid = canvas(1, len(shares), width=7.4, height=2.8, sharey=True)
     first = next(iter(shares.values()))
     best = first.argsort(descending=True)[:most].tolist()
@@ -51,12 +55,7 @@ def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most
         axes.set_xticks(range(most), [characters[i].replace("\n", "⏎").replace(" ", "␣") for i in best])
         axes.set_title(f"temperature {temperature:g}: {entropy(p):.1f} bits", loc="left", fontsize=9.5)
     grid[0][0].set_ylabel("probability")
-    return Picture(
-        figure,
-        "Bars of the likeliest characters under three temperatures: the same order in each, steep at the low"
-        " temperature, nearly even at the high one.",
-        "The same logits three times.",
-    )
+    return figure
 
 
 def entropy(p: Tensor) -> float:
@@ -70,7 +69,7 @@ def entropy(p: Tensor) -> float:
 
 
 def known_words(shares: Mapping[float, float]) -> Picture:
-    """Which share of the words that were written stands in the training text, by temperature."""
+    """{temperature: share of the words that stand in the training text}."""
     return bars(
         {f"temperature\n{temperature:g}": share for temperature, share in shares.items()},
         kinds=1,
@@ -85,7 +84,7 @@ def known_words(shares: Mapping[float, float]) -> Picture:
 
 
 def prompts(lengths: Sequence[int], bits: Sequence[float]) -> Picture:
-    """Bits of a character over how many characters before it the model is given."""
+    """Bits for each length of the prompt."""
     return lines(
         {"bits of the next character": {"GPT": (list(lengths), list(bits))}},
         log="x",

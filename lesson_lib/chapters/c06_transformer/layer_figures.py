@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.chapters.c06_transformer.experiments import norms
 from lesson_lib.charts.basic import bars, heatmap, lines
 from lesson_lib.charts.picture import Picture
@@ -15,8 +16,7 @@ COMMONEST = (
 
 
 def same_way(cosines: Sequence[Tensor]) -> Picture:
-    """Cosines between the words of a sentence: at the start, behind three attentions, and with the residual
-    connection."""
+    """Three tables (n, n)."""
     names = ("at the start", "three attentions", "each added to its input")
     return heatmap(
         dict(zip(names, cosines, strict=True)),
@@ -35,7 +35,7 @@ def same_way(cosines: Sequence[Tensor]) -> Picture:
 
 
 def with_and_without(shares: Mapping[str, float]) -> Picture:
-    """Share of right tags with the residual connection and without."""
+    """{"with", "without": share}."""
     return bars(
         {f"{name} the sum": share for name, share in shares.items()},
         alt="Right tags: with the residual connection far above the dashed line, without it on the line.",
@@ -48,13 +48,11 @@ def with_and_without(shares: Mapping[str, float]) -> Picture:
 
 
 def twelve_layers() -> Picture:
-    """Stored: accuracy over depth, pre-norm and post-norm, with the warm-up."""
+    """Of the stored experiment "norms", with the warm-up."""
     accuracy = norms.best(results("norms")["rows"], "depth", ("norm_first", "rise", "layers"))
     curves = {}
     for name, first in {"pre-norm": True, "post-norm": False}.items():
-        depths = sorted(key[2] for key in accuracy if key[:2] == (first, True))
-        seeds = [accuracy[first, True, depth] for depth in depths]
-        curves[name] = (depths, *([values[k] for values in seeds] for k in (0, len(seeds[0]) // 2, -1)))
+        curves[name] = summary.band({key[2]: v for key, v in accuracy.items() if key[:2] == (first, True)})
     return lines(
         {"right tags": curves},
         alt="Right tags over layers: pre-norm loses a little from two to twelve, post-norm falls to .52.",

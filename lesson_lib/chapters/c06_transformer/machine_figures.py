@@ -22,12 +22,7 @@ UP, TABLE = 70, 540  # from a stream to the middle of its sub-layers; how far do
 
 @styled
 def transformer_diagram(*, norm_first: bool = False) -> Picture:
-    """The whole machine, drawn as two residual streams from left to right: sub-layers read from a stream and
-    add to it.
-
-    `norm_first` draws the norms inside the branches (pre-norm), else on the stream behind each sum
-    (post-norm, as published).
-    """
+    """`norm_first` draws the norms as in pre-norm, else post-norm, as published."""
     figure, ((page,),) = canvas(width=WIDE / 100, height=HIGH / 100)
     figure.set_layout_engine("none")
     page.set_position([0, 0, 1, 1])
@@ -156,9 +151,9 @@ def _box(
     edge: str = "0.25",
 ) -> None:
     """A box around its middle, with a name and a note under it."""
-    place = (x - width / 2, y - height / 2)
+    corner = (x - width / 2, y - height / 2)
     page.add_patch(
-        FancyBboxPatch(place, width, height, boxstyle="round,pad=0,rounding_size=4", facecolor=fill,
+        FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=4", facecolor=fill,
         edgecolor=edge, zorder=3)
     )  # fmt: skip
     text = {"ha": "center", "va": "center", "zorder": 5}

@@ -3,26 +3,23 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.figure import Figure
 
+from lesson_lib import summary
 from lesson_lib.chapters.c06_transformer.experiments import silent_heads
 from lesson_lib.charts import lines
 from lesson_lib.charts.basic import draw_table
-from lesson_lib.charts.picture import Picture, canvas, styled
+from lesson_lib.charts.picture import Picture, canvas, figure
 from lesson_lib.experiments import results
 
 
 def at_the_start(curves: Mapping[str, Sequence[Sequence[float]]], *, title: str, log: str = "") -> Picture:
-    """One value of each layer before any training; {system: a list over the layers for each seed}."""
-    drawn = {}
-    for name, seeds in curves.items():
-        by_layer = [sorted(values) for values in zip(*seeds, strict=True)]
-        middle = len(seeds) // 2
-        drawn[name] = (
-            list(range(1, len(by_layer) + 1)),
-            *([values[k] for values in by_layer] for k in (0, middle, -1)),
-        )
+    """{system: a value of each layer, for each seed}."""
+    bands = {
+        name: summary.band(dict(enumerate(zip(*seeds, strict=True), 1))) for name, seeds in curves.items()
+    }
     return lines(
-        {title: drawn},
+        {title: bands},
         alt=f"{title.capitalize()} over the layers of untrained stacks of twelve, a curve with a band each.",
         caption="Random weights, one batch. Median of three seeds, band from lowest to highest.",
         x_axis="layer",
@@ -31,10 +28,13 @@ def at_the_start(curves: Mapping[str, Sequence[Sequence[float]]], *, title: str,
     )
 
 
-@styled
-def silenced_heads() -> Picture:
-    """Stored: right texts with one head silent, a table for each seed; a row for each attention, a column
-    for each head."""
+@figure(
+    "Three tables of six attentions by four heads: most cells are bright; the darkest cell of each table"
+    " stands in the row of the decoder's own attention in layer 1.",
+    "Each cell: right texts of 500 test dates with that one head silent. Bright: hardly a text is lost.",
+)
+def silenced_heads() -> Figure:
+    """Of the stored experiment "silent_heads"."""
     rows = [row for row in results("silent_heads")["rows"] if row["head"] is not None]
     parts, seeds = list(dict.fromkeys(row["part"] for row in rows)), silent_heads.RECIPE["seeds"]
     figure, grid = canvas(1, len(seeds), width=7.6, height=2.7)
@@ -45,9 +45,4 @@ def silenced_heads() -> Picture:
         draw_table(axes, table, low=0.0, high=1.0, decimals=2)
         axes.set(title=f"seed {seed}", xlabel="silent head", xticks=range(len(heads)), aspect="auto")
         axes.set_yticks(range(len(parts)), parts if seed == seeds[0] else [""] * len(parts))
-    return Picture(
-        figure,
-        "Three tables of six attentions by four heads: most cells are bright; the darkest cell of each table"
-        " stands in the row of the decoder's own attention in layer 1.",
-        "Each cell: right texts of 500 test dates with that one head silent. Bright: hardly a text is lost.",
-    )
+    return figure

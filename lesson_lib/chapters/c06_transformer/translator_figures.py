@@ -10,7 +10,7 @@ from lesson_lib.training import one_cycle, warmup
 
 
 def schedules(steps: int, d_model: int, peak: float = 6e-3, warm: int = 400) -> Picture:
-    """Learning rates over the steps: warm-up and half a cosine, and the published schedule."""
+    """`peak` is the first curve's highest rate, `warm` the second one's steps of warm-up."""
     at = list(range(1, steps + 1, 5))
     curves = {
         "warm-up, half a cosine": (at, [peak * one_cycle(step, steps) for step in at]),
@@ -28,7 +28,7 @@ def schedules(steps: int, d_model: int, peak: float = 6e-3, warm: int = 400) -> 
 
 
 def losses(curves: Mapping[str, Sequence[float]], every: int = 5) -> Picture:
-    """Training loss over the steps, a curve for each model; each point the mean of `every` steps."""
+    """{model: loss of each step}; a point is the mean of `every` steps."""
     panel = {
         name: (
             [every * (i + 1) for i in range(len(values) // every)],
@@ -50,7 +50,7 @@ def losses(curves: Mapping[str, Sequence[float]], every: int = 5) -> Picture:
 
 
 def ahead(moved: Mapping[str, Tensor]) -> Picture:
-    """How far the places before each place move when its sign is replaced, {model: values by place}."""
+    """{model: movement for each place}, 0 where nothing before it moves."""
     curves = {name: (list(range(len(values))), values.tolist()) for name, values in moved.items()}
     return lines(
         {"how far the places before it move": curves},

@@ -17,11 +17,11 @@ from lesson_lib.models.translator import PAD
 
 
 def by_place(forced: Tensor, own: Tensor) -> Picture:
-    """Share of right signs at each place of the answer, behind right ones and behind its own."""
-    places = list(range(1, len(forced) + 1))
+    """Shares (places,)."""
+    numbers = list(range(1, len(forced) + 1))
     curves = {"behind the right signs": forced, "behind its own": own}
     return lines(
-        {"right signs": {name: (places, shares.tolist()) for name, shares in curves.items()}},
+        {"right signs": {name: (numbers, shares.tolist()) for name, shares in curves.items()}},
         alt=(
             "Right signs over the place in the answer, above .96 everywhere. Behind right signs dips at"
             " places 3, 6 and 9; behind its own signs the places after these are low, too."
@@ -46,13 +46,12 @@ def surer(model: nn.Module, wrong: Sequence[tuple[Pair, str]]) -> int:
 
 
 def cost_of_writing() -> Picture:
-    """Stored: processor seconds over the length of an answer, with the cache and without."""
+    """Of the stored experiment "translation"."""
     return figures.cost_of_writing([r for r in results("translation")["rows"] if r["kind"] == "speed"])
 
 
 def beside_the_recurrent() -> Picture:
-    """Stored: texts without a wrong sign over the number of dates, for the Transformer and for the recurrent
-    machine that looks back."""
+    """Of the stored experiments "dates" and "translation"."""
     recurrent = dates.by_dates(results("dates")["rows"])["additive", 500]
     ours = translation.by_dates(results("translation")["rows"])
     return lines(

@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float, Num
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     QUERY,
     draw_picture,
@@ -17,53 +19,48 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
 )
 from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, Objects
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, figure, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
 
-@styled
+@figure(
+    "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
+    " found one.",
+    "White, dashed: the true boxes. Orange: what was found.",
+)
 def detections(
     canvases: Float[Tensor, "b h w"],
     true: Sequence[Num[Tensor, "_ 4"]],
-    found: Sequence[Num[Tensor, "_ 4"]],
+    found_boxes: Sequence[Num[Tensor, "_ 4"]],
     labels: Sequence[Sequence[str]],
-) -> Picture:
-    """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no
-    width are left out.
-
-    `true`, `found` and `labels` have an entry for each canvas.
-    """
+) -> Figure:
+    """True boxes, found ones and their labels for each canvas; boxes of no width are left out."""
     figure, grid = row_of_panels(len(canvases), 4)
-    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found, labels, strict=False):
+    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found_boxes, labels, strict=False):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
         for box in real.tolist():
             _box(axes, box, "white", linestyle="--", linewidth=1.2)
         for box, name in zip(boxes.tolist(), names, strict=True):
             _box(axes, box, QUERY, name, linewidth=2)
     trim(figure)
-    return Picture(
-        figure,
-        "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
-        " found one.",
-        "White, dashed: the true boxes. Orange: what was found.",
-    )
+    return figure
 
 
 def found_in(scenes: Objects, *, seed: int = 0) -> Picture:
-    """What the stored DETR of that seed found in the first test scenes."""
+    """In the first test scenes, by the stored run of that seed."""
     row = next(row for row in results("found")["rows"] if row["seed"] == seed)
-    told = row["scenes"]
+    scene_boxes = row["scenes"]
     return detections(
-        scenes.canvas[: len(told)],
-        list(scenes.box[: len(told)]),
-        [torch.tensor([one["box"] for one in each], device="cpu").reshape(-1, 4) for each in told],
-        [[f"{KINDS[one['kind']]} {one['confidence']:.2f}" for one in each] for each in told],
+        scenes.canvas[: len(scene_boxes)],
+        list(scenes.box[: len(scene_boxes)]),
+        [torch.tensor([one["box"] for one in each], device="cpu").reshape(-1, 4) for each in scene_boxes],
+        [[f"{KINDS[one['kind']]} {one['confidence']:.2f}" for one in each] for each in scene_boxes],
     )
 
 
 def looked_from(scenes: Objects, *, seed: int = 0) -> Picture:
-    """Where the surest query of the stored DETR looked in a scene with three objects, a map for each head."""
+    """`query_maps` of the surest query of the stored run, in a scene with three objects."""
     looked = next(row for row in results("found")["rows"] if row["seed"] == seed)["looked"]
     tables = torch.tensor(looked["weights"], device="cpu")
     heads = {f"head {k}, up to {table.max():.2f}": table for k, table in enumerate(tables)}
@@ -71,15 +68,13 @@ def looked_from(scenes: Objects, *, seed: int = 0) -> Picture:
 
 
 def by_objects() -> Picture:
-    """Recall over the number of objects in a scene, for DETR and both ablations, from the stored runs."""
-    found = {}
-    for system in ("DETR", "no encoder", "no matching"):
-        rows = [row for row in results("detr")["rows"] if row["system"] == system]
-        counts = [part["objects"] for part in rows[0]["by_objects"]]
-        seeds = zip(*([part["recall"] for part in row["by_objects"]] for row in rows), strict=True)
-        found[system] = (counts, *zip(*(sorted(now) for now in seeds), strict=True))
+    """Of the stored experiment "detr"."""
+    parts = [
+        {"system": row["system"], **part} for row in results("detr")["rows"] for part in row["by_objects"]
+    ]
+    bands = summary.bands(parts, "system", "objects", "recall")
     return lines(
-        {"recall": found},
+        {"recall": {system: bands[system] for system in ("DETR", "no encoder", "no matching")}},
         alt=(
             "Recall over the number of objects in a scene: DETR with and without its encoder stay near one;"
             " without the matching only scenes with one object are solved."
@@ -91,12 +86,16 @@ def by_objects() -> Picture:
     )
 
 
-@styled
+@figure(
+    "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
+    " map for each head.",
+    "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
+    " has its own scale. Blue: the box.",
+)
 def query_maps(
     canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
-) -> Picture:
-    """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its
-    weight; `box` is what it found."""
+) -> Figure:
+    """Weights (rows, columns) over the feature map; `box` is what the query found."""
     h, w = canvas.shape
     figure, grid = sheet(1, 1 + len(weights), width=min(7.8, 1.9 * (1 + len(weights))), height=2.4)
     for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
@@ -109,23 +108,19 @@ def query_maps(
         _box(axes, box.tolist(), CURVES[5], linewidth=2)
         axes.set_title(name, fontsize=9.5)
     trim(figure)
-    return Picture(
-        figure,
-        "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
-        " map for each head.",
-        "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
-        " has its own scale. Blue: the box.",
-    )
+    return figure
 
 
-@styled
-def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
-    """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored
-    rows of the experiment "detr"."""
+@figure(
+    "A canvas for each object query with a dot wherever it found an object.",
+    "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
+)
+def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Figure:
+    """Rows of the experiment "detr"; `size` is the canvas' side in pixels."""
     kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
     figure, grid = sheet(1, len(kept), width=7.8, height=2.1)
     for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
-        sure = [(x, y) for x, y, found in zip(query["x"], query["y"], query["sure"], strict=True) if found]
+        sure = [(x, y) for x, y, hit in zip(query["x"], query["y"], query["sure"], strict=True) if hit]
         if sure:
             axes.plot(*zip(*sure, strict=True), color=color(k), marker=".", markersize=3.5, linestyle="none")
         bare(axes)
@@ -133,41 +128,34 @@ def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
         axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
         axes.set_title(f"query {query['query']}", fontsize=9.5)
     trim(figure)
-    return Picture(
-        figure,
-        "A canvas for each object query with a dot wherever it found an object.",
-        "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
+    " first to where they look after training; rings mark the taps of the kernel that they imitate.",
+    "An arrow for each head. A head that ends in a ring does the work of that tap.",
+    width=4.6,
+    height=4.4,
+)
 def centres(
-    before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
-) -> Picture:
-    """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate
-    a kernel; rings are its taps."""
-    figure, grid = sheet(width=4.6, height=4.4)
-    axes = grid[0][0]
+    axes: Axes, before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
+) -> None:
+    """(down, right) of each head and of each tap, in pixels."""
     down, right = taps.detach().cpu().T.tolist()
     ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
     axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
     arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
     for start, end in zip(before.tolist(), after.tolist(), strict=True):
         axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
-    for k, (name, places) in enumerate({"before": before, "after": after}.items()):
-        down, right = places.detach().cpu().T.tolist()
+    for k, (name, spots) in enumerate({"before": before, "after": after}.items()):
+        down, right = spots.detach().cpu().T.tolist()
         axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
     axes.margins(0.12)
     axes.invert_yaxis()
     axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
-    trim(figure)
-    return Picture(
-        figure,
-        "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
-        " first to where they look after training; rings mark the taps of the kernel that they imitate.",
-        "An arrow for each head. A head that ends in a ring does the work of that tap.",
-    )
+    axes.figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
+    trim(axes.figure)
 
 
 def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -> None:
@@ -180,6 +168,6 @@ def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -
     if name:
         above, near = top >= 4, left + right < sum(axes.get_xlim())  # room above, and to the right
         ground = {"facecolor": edge, "edgecolor": "none", "pad": 1}
-        place = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
+        style = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
         corner = ((left if near else right) - 0.5, (top if above else bottom) - 0.5)
-        axes.text(*corner, name, fontsize=9, color="white", bbox=ground, **place)
+        axes.text(*corner, name, fontsize=9, color="white", bbox=ground, **style)

@@ -34,13 +34,6 @@ def draw_picture(
     One channel is coloured from `low` (default: 0, or the smallest number where that is less) to `high` (the
     largest); nan is white.
     """
-    if not isinstance(picture, Tensor) or (
-        picture.ndim != 2 and (picture.ndim, len(picture)) not in ((3, 1), (3, 3))
-    ):
-        got = tuple(picture.shape) if isinstance(picture, Tensor) else type(picture).__name__
-        raise ValueError(
-            f"a picture must be a tensor (h, w), (1, h, w) or (3, h, w), got {got}; of a batch take x[0]"
-        )
     picture = picture.detach().float().cpu()
     if picture.ndim == 3 and len(picture) == 3:
         image = axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).cpu().numpy())
@@ -87,10 +80,3 @@ def draw_outline(axes: Axes, border: int, shape: Sequence[int]) -> None:
     """A white line round the picture inside its border of zeros."""
     corner = (border - 0.5, border - 0.5)
     draw_rectangle(axes, corner, shape[1], shape[0], edgecolor="white", linewidth=0.8, zorder=1.5)
-
-
-def check_inside(pixel: Pixel, shape: Sequence[int]) -> None:
-    if not all(0 <= place < size for place, size in zip(pixel, shape, strict=True)):
-        raise ValueError(
-            f"pixel must lie in the picture of {shape[0]} x {shape[1]}, counted from 0, got {pixel}"
-        )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F401
@@ -25,7 +26,6 @@ from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F40
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     QUERY,
     Pixel,
-    check_inside,
     draw_frame,
     draw_outline,
     draw_picture,
@@ -37,7 +37,6 @@ from lesson_lib.chapters.c07_attention_vs_cnn.sagan_figures import (  # noqa: F4
     drawn,
     gamma,
     generated,
-    maps,
     places,
 )
 from lesson_lib.chapters.c07_attention_vs_cnn.vit_figures import (  # noqa: F401
@@ -51,7 +50,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.vit_figures import (  # noqa: F401
     uncovered,
 )
 from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
@@ -67,12 +66,16 @@ def example_picture() -> Float[Tensor, "3 5 10"]:
     return torch.tensor([[COLORS[letter] for letter in row] for row in HOUSE], device="cpu").permute(2, 0, 1)
 
 
-@styled
+@figure(
+    "A small coloured picture whose pixels are numbered row by row, and below it a list with three"
+    " numbers for each of them; some pixels are framed in both.",
+    "Pixels are numbered row by row. The numbers on the left of the vectors only name them: a set has no"
+    " order.",
+)
 def picture_as_set(
     picture: Float[Tensor, "3 h w"], marked: Sequence[Pixel] = ((0, 7), (2, 2), (4, 4))
-) -> Picture:
-    """A picture with its pixels numbered row by row, and the same pixels as vectors of 3 numbers; `marked`
-    ones are framed in both."""
+) -> Figure:
+    """`marked` are the pixels to frame."""
     picture = picture.detach().cpu()
     _, h, w = picture.shape
     ratios = [0.3 * h, 0.21 * (w + 1.5)]
@@ -92,13 +95,7 @@ def picture_as_set(
         draw_frame(image, (j - 0.5, i - 0.5), 1, 1, _mark(k))
         draw_frame(table, (i + 0.03, j), 0.94, 1, _mark(k))
     trim(figure)
-    return Picture(
-        figure,
-        "A small coloured picture whose pixels are numbered row by row, and below it a list with three"
-        " numbers for each of them; some pixels are framed in both.",
-        "Pixels are numbered row by row. The numbers on the left of the vectors only name them: a set has no"
-        " order.",
-    )
+    return figure
 
 
 def _mark(k: int) -> str:
@@ -117,28 +114,27 @@ def _vector(axes: Axes, column: int, line: int, number: int, vector: Tensor) -> 
     shade = tuple(vector.clamp(0, 1).tolist())
     draw_rectangle(axes, (column + 0.24, line + 0.15), 0.12, 0.7, fill=True, color=shade)
     text = "  ".join(f"{value:.1f}" for value in vector.tolist())
-    place = {"va": "center", "fontsize": 8.5}
-    axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **place)
-    axes.text(column + 0.42, line + 0.5, text, ha="left", **place)
+    style = {"va": "center", "fontsize": 8.5}
+    axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **style)
+    axes.text(column + 0.42, line + 0.5, text, ha="left", **style)
 
 
 @styled
 def edges(
     picture: Float[Tensor, "3 h w"],
-    found: Mapping[str, Float[Tensor, "h w"]],
+    maps: Mapping[str, Float[Tensor, "h w"]],
     marked: Mapping[str, Pixel] | None = None,
 ) -> Picture:
-    """A picture, and what edge finders make of it: orange where the left is brighter, violet where the right
-    is; `marked` pixels have a letter in every panel."""
-    across = 1 + len(found)
+    """{edge finder: left minus right (h, w)}; `marked` pixels have a letter in every panel."""
+    across = 1 + len(maps)
     figure, grid = sheet(1, across, width=7.6, height=2.2)
-    most = max(map.abs().max().item() for map in found.values())
-    panels = {"the picture": None, **found}
-    for axes, (name, map) in zip(grid.flat, panels.items(), strict=False):
-        if map is None:
+    most = max(table.abs().max().item() for table in maps.values())
+    panels = {"the picture": None, **maps}
+    for axes, (name, table) in zip(grid.flat, panels.items(), strict=False):
+        if table is None:
             draw_picture(axes, picture)
         else:
-            image = draw_picture(axes, map, low=-most, high=most, shades="PuOr_r")
+            image = draw_picture(axes, table, low=-most, high=most, shades="PuOr_r")
             axes.spines[:].set(visible=True, color="0.6")
         axes.set_title(name, fontsize=9.5)
         for letter, (row, column) in (marked or {}).items():
@@ -148,13 +144,13 @@ def edges(
     return Picture(
         figure,
         "A small picture of a house, and beside it where its brightness changes from left to right, as"
-        f" found by {' and by '.join(found)}. In {list(found)[-1]} the sides of roof, wall and tree stand"
+        f" found by {' and by '.join(maps)}. In {list(maps)[-1]} the sides of roof, wall and tree stand"
         " out, and both margins; sky and ground inside do not.",
     )
 
 
 def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float[Tensor, "3 3"]) -> Picture:
-    """How two heads make an edge finder: their shares over the nine pixels, and 27 times the difference."""
+    """Shares of two heads over the nine pixels."""
     return heatmap(
         {"head 0": head, "head 1": even, "27 (head 0 - head 1)": kernel},
         alt="The shares of two heads over nine pixels, and a kernel that is their scaled difference.",
@@ -166,31 +162,28 @@ def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float
     )
 
 
-@styled
-def searched() -> Picture:
-    """What is missed of the hidden convolution: a dot for each seed of each system, from the stored runs of
-    "fields"."""
+@figure(
+    "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
+    " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
+    "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
+    width=6.4,
+    height=2.9,
+    y="missed",
+)
+def searched(axes: Axes) -> None:
+    """Of the stored experiment "fields"."""
     names = {
         "3 x 3 kernel": ("kernel", 3),
         "4 heads": ("n_heads", 4),
         "8 heads": ("n_heads", 8),
         "7 x 7 kernel": ("kernel", 7),
     }
-    figure, grid = sheet(width=6.4, height=2.9)
-    axes = grid[0][0]
     for k, (key, value) in enumerate(names.values()):
         missed = sorted(row["unexplained"] for row in results("fields")["rows"] if row.get(key) == value)
         xs = [k + 0.09 * (i - (len(missed) - 1) / 2) for i in range(len(missed))]
         axes.plot(xs, missed, MARKERS[k], color=color(k), markersize=6, linestyle="none")
     axes.set_yscale("log")
     axes.set_xticks(range(len(names)), list(names))
-    axes.set_ylabel("missed")
-    return Picture(
-        figure,
-        "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
-        " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
-        "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
-    )
 
 
 def offset_name(down: int, right: int) -> str:
@@ -213,22 +206,16 @@ def kernel_offsets(kernel: int) -> list[Pixel]:
     return [(down, right) for down in reach for right in reach]
 
 
-@styled
-def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Picture:
-    """Where each head of `as_attention` looks from one pixel: a map over the canvas for each, arranged as the
-    kernel's taps.
-
-    `shape` is the picture's height and width. Raises ValueError where weights, shape and border do not fit
-    together.
-    """
-    h, w = shape
-    kernel, size = math.isqrt(len(weights)), (h + 2 * border, w + 2 * border)
-    if kernel**2 != len(weights) or weights.shape[1:] != (h * w, math.prod(size)):
-        raise ValueError(
-            f"weights of {h} x {w} pixels with a border of {border} must have shape (K * K, {h * w},"
-            f" {math.prod(size)}), got {tuple(weights.shape)}; take layer.heads(x, weights=True).weights[0]"
-        )
-    check_inside(pixel, shape)
+@figure(
+    "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas,"
+    " bright one place further in the direction of the head's name.",
+    "Orange: the pixel that asks. White line: the edge of the picture; outside lies the border of zeros."
+    " The heads' names: how far down, how far right.",
+)
+def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Figure:
+    """Weights of the heads of `as_attention`, arranged as the taps; `shape` is the picture's (h, w), without
+    its border."""
+    w, kernel, size = shape[1], math.isqrt(len(weights)), [side + 2 * border for side in shape]
     rows = weights[:, pixel[0] * w + pixel[1]].detach().cpu().reshape(-1, *size)
     wide = min(7.0, 6.0 * size[1] / size[0])
     figure, grid = sheet(kernel, kernel, width=wide, height=1.03 * wide * size[0] / size[1])
@@ -238,21 +225,19 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
         axes.set_title(offset_name(down, right), fontsize=9)
     figure.colorbar(image, ax=grid, label="weight", fraction=0.04, shrink=0.6)
     trim(figure)
-    return Picture(
-        figure,
-        "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas,"
-        " bright one place further in the direction of the head's name.",
-        "Orange: the pixel that asks. White line: the edge of the picture; outside lies the border of zeros."
-        " The heads' names: how far down, how far right.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its"
+    " border of zeros.",
+    "Orange: the pixel that asks. White line: the edge of the picture.",
+)
 def gaze(
     picture: Float[Tensor, "c h w"], weights: Float[Tensor, "rows columns"], pixel: Pixel, title: str
-) -> Picture:
-    """A picture with the pixel that asks in a frame, and beside it its weights over the picture and its
-    border of zeros."""
+) -> Figure:
+    """Weights over the picture and its border of zeros, which is as wide as they are larger than the
+    picture."""
     border = (weights.shape[0] - picture.shape[1]) // 2
     there = (pixel[0] + border, pixel[1] + border)
     ratio = weights.shape[0] / weights.shape[1]
@@ -266,19 +251,13 @@ def gaze(
         draw_outline(axes, border, picture.shape[1:])
     figure.colorbar(image, ax=grid[0][1], label="weight", fraction=0.04, shrink=0.8)
     trim(figure)
-    return Picture(
-        figure,
-        "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its"
-        " border of zeros.",
-        "Orange: the pixel that asks. White line: the edge of the picture.",
-    )
+    return figure
 
 
 def error_by_sharpness(
     sharpness: Sequence[float], errors32: Sequence[float], errors64: Sequence[float]
 ) -> Picture:
-    """The largest difference between a convolution and its attention over the sharpness, in both number
-    formats."""
+    """The largest difference between a convolution and its attention, in both number formats."""
     return lines(
         {"largest error": {"float32": (sharpness, errors32), "float64": (sharpness, errors64)}},
         alt=(
@@ -295,37 +274,36 @@ def error_by_sharpness(
     )
 
 
-@styled
-def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
-    """Receptive fields of one pixel side by side, each divided by its own maximum; where a field is exactly 0
-    it is white."""
+@figure(
+    "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all"
+    " others are white.",
+    "Orange: the place whose output is asked for. Colour: how strongly it moves with each input pixel."
+    " White: not at all, exactly 0.",
+)
+def fields(maps: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Figure:
+    """{name: gradients (h, w)}, each divided by its own maximum."""
     figure, grid = sheet(
-        1, len(found), width=min(7.6, 2.4 * len(found) + 0.8), height=2.9 if len(found) < 4 else 2.4
+        1,
+        len(maps),
+        width=min(7.6, 2.4 * len(maps) + 0.8),
+        height=2.9 if len(maps) < 4 else 2.4,
     )
-    for axes, (name, field) in zip(grid[0], found.items(), strict=True):
-        check_inside(pixel, field.shape)
+    for axes, (name, field) in zip(grid[0], maps.items(), strict=True):
         shares = field.detach().cpu() / field.max().clamp(min=torch.finfo(field.dtype).tiny).cpu()
         image = draw_picture(axes, shares.masked_fill(shares == 0, torch.nan), pixel, high=1.0)
         axes.spines[:].set(visible=True, color="0.6")
         axes.set_title(name, fontsize=9.5)
     figure.colorbar(image, ax=grid, label="gradient / its maximum", fraction=0.04, shrink=0.8)
     trim(figure)
-    return Picture(
-        figure,
-        "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all"
-        " others are white.",
-        "Orange: the place whose output is asked for. Colour: how strongly it moves with each input pixel."
-        " White: not at all, exactly 0.",
-    )
+    return figure
 
 
-@styled
-def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
-    """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many
-    titles."""
+@figure("Canvases side by side, with what each of them shows as its title.")
+def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Figure:
+    """Up to six canvases in a row."""
     figure, grid = row_of_panels(len(canvases), ACROSS)
     for axes, pixels, title in zip(grid.flat, canvases, titles, strict=False):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
         axes.set_title(title, fontsize=9.5)
     trim(figure)
-    return Picture(figure, "Canvases side by side, with what each of them shows as its title.")
+    return figure

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     Pixel,
-    check_inside,
     draw_frame,
     draw_picture,
 )
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import Picture, styled, trim
+from lesson_lib.charts.picture import Picture, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
 
 @styled
 def gamma(values: Mapping[str, Sequence]) -> Picture:
-    """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, median,
-    highest)."""
+    """{network: (steps, values) or (steps, lowest, median, highest)}."""
     picture = lines(
         {"gamma": dict(values)},
         alt=(
@@ -41,20 +41,20 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
 
 
 def agreement() -> Picture:
-    """kappa over the steps of the long GAN trainings, from the stored runs: attention, a wide convolution,
-    or nothing in the middle."""
-    found = {}
-    for middle in ("attention", "wide convolution", "nothing"):
-        rows = [
-            row
-            for row in results("sagan")["rows"]
-            if (row["kind"], row.get("middle"), row.get("noises")) == ("long", middle, "own")
-        ]
-        steps = [report["step"] for report in rows[0]["reports"]]
-        seeds = zip(*([report["kappa"] for report in row["reports"]] for row in rows), strict=True)
-        found[middle] = (steps, *zip(*(sorted(now) for now in seeds), strict=True))
+    """Of the long trainings of the stored experiment "sagan"."""
+    kappa: dict[str, dict[int, list[float]]] = {}
+    for row in results("sagan")["rows"]:
+        if (row["kind"], row.get("noises")) == ("long", "own"):
+            for report in row["reports"]:
+                of_middle = kappa.setdefault(row["middle"], {})
+                of_middle.setdefault(report["step"], []).append(report["kappa"])
+    middles = ("attention", "wide convolution", "nothing")
     return lines(
-        {"kappa: how much the halves agree beyond chance": found},
+        {
+            "kappa: how much the halves agree beyond chance": {
+                middle: summary.band(kappa[middle]) for middle in middles
+            }
+        },
         alt=(
             "Agreement of the two halves beyond chance over the steps of the training: with attention and"
             " with a wide convolution it rises towards one, with nothing it stays near zero."
@@ -68,16 +68,15 @@ def agreement() -> Picture:
 
 
 def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
-    """Real pictures, and what generators have drawn with that in the middle: the stored ones of seed 0."""
+    """`real` pictures beside the stored ones of seed 0 with each of `middles`."""
     rows = [row for row in results("sagan")["rows"] if row["kind"] == "shown"]
     stored = {row["middle"]: torch.tensor(row["canvases"], device="cpu") for row in rows}
     return generated({"real": real, **{f"with {name}": stored[name] for name in middles}})
 
 
-@styled
-def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
-    """A sheet of pictures for each name, such as the real ones, those of one generator and of another; wide
-    pictures stand in fewer columns."""
+@figure("Sheets of small pictures side by side: real ones and those that generators have drawn.")
+def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Figure:
+    """{name: pictures}; wide pictures stand in fewer columns."""
     figure, grid = sheet(1, len(sheets), width=min(7.6, 2.5 * len(sheets)), height=4.0)
     for axes, (name, pictures) in zip(grid[0], sheets.items(), strict=True):
         count, h, w = pictures.shape
@@ -87,17 +86,18 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
         draw_picture(axes, tiles.flatten(2).flatten(0, 1)[:-1, :-1])
         axes.set_title(name)
     trim(figure)
-    return Picture(
-        figure, "Sheets of small pictures side by side: real ones and those that generators have drawn."
-    )
+    return figure
 
 
-@styled
-def places() -> Picture:
-    """Where two places of the trained generator looked in two of its pictures, a row each, from the stored
-    run of seed 0; the largest weight of each map has a ring."""
+@figure(
+    "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
+    " each row both look most at one and the same place, in the second at another one than in the first.",
+    "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
+)
+def places() -> Figure:
+    """Of the stored experiment "sagan", seed 0."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
-    asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
+    asked = [tuple(pixel) for pixel in results("sagan")["recipe"]["places"]]
     pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
     figure, grid = sheet(len(pictures), 1 + len(asked), width=7.0, height=1.3 * len(pictures) + 0.4)
     for axes, picture, looked in zip(grid, pictures, tables, strict=True):
@@ -107,32 +107,7 @@ def places() -> Picture:
             map.plot(right, down, "o", markersize=7, markerfacecolor="none", markeredgecolor="black")
             map.set_title(f"{map.get_title()}, most at ({down}, {right})", fontsize=9.5)
     trim(figure)
-    return Picture(
-        figure,
-        "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
-        " each row both look most at one and the same place, in the second at another one than in the first.",
-        "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
-    )
-
-
-@styled
-def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]) -> Picture:
-    """Attention maps of a generator, {place that asks: weights over the grid}, beside the picture that it
-    made of them.
-
-    A place is (row, column) of the maps' grid, which may be coarser than the picture; the picture shows all
-    places that ask.
-    """
-    figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
-    _map_row([*grid[0]], picture, attention)
-    trim(figure)
-    return Picture(
-        figure,
-        "A generated picture with some places framed, and beside it an attention map for each place, its own"
-        " place framed.",
-        "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
-        " (row, column).",
-    )
+    return figure
 
 
 def _map_row(
@@ -144,7 +119,6 @@ def _map_row(
     draw_picture(panels[0], picture)
     panels[0].set_title("the picture", fontsize=9.5)
     for axes, ((row, column), table) in zip(panels[1:], attention.items(), strict=True):
-        check_inside((row, column), table.shape)
         down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
         draw_frame(panels[0], (column * right - 0.5, row * down - 0.5), right, down)
         draw_picture(axes, table, (row, column))

@@ -4,16 +4,19 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib import require
+from lesson_lib import summary
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     draw_picture,
     draw_rectangle,
     row_of_panels,
 )
 from lesson_lib.charts.basic import bars, lines
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.marks import note
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
@@ -23,13 +26,8 @@ ACROSS = 6  # canvases side by side
 
 @styled
 def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str = "") -> Picture:
-    """Test accuracy over the number of training images, {budget: {model: (ns, lowest, median, highest)}}, a
-    panel for each budget.
-
-    `task` is "digits" or "pairs"; a line across shows its chance; `result` is a sentence for the alt text.
-    Raises ValueError for another task.
-    """
-    require.one_of(CHANCE, task=task)
+    """{budget: {model: (ns, lowest, median, highest)}}; `task` is a key of CHANCE, `result` a sentence for
+    the alt text."""
     picture = lines(
         {f"test accuracy, {budget}": models for budget, models in points.items()},
         alt=f"Test accuracy over the number of training images, a curve for each model. {result}",
@@ -41,14 +39,13 @@ def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str 
     )
     for axes in picture.figure.axes:
         axes.axhline(CHANCE[task], color="0.5", linewidth=1, zorder=0)
-        beside = {"xycoords": ("axes fraction", "data"), "xytext": (0, -3), "textcoords": "offset points"}
-        axes.annotate("chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=9, color="0.35")
+        note(axes, "chance", y=CHANCE[task], shift=(0, -3), ha="right", va="top", color="0.35")
         if len(axes.get_xticks()) > 5:
             axes.tick_params(axis="x", labelrotation=45)
     return picture
 
 
-def _over_pictures(task: str, model: str, budget: str) -> tuple[list, ...]:
+def _over_pictures(task: str, model: str, budget: str) -> summary.Band:
     """Numbers of pictures, and the lowest, the median and the highest test accuracy of three seeds."""
     rows = [
         row
@@ -56,13 +53,12 @@ def _over_pictures(task: str, model: str, budget: str) -> tuple[list, ...]:
         if row["kind"] == "point"
         and (row["task"], row["model"], row["budget"], row["fresh"]) == (task, model, budget, False)
     ]
-    sizes = sorted({row["n"] for row in rows})
-    seeds = [sorted(row["accuracy"] for row in rows if row["n"] == n) for n in sizes]
-    return sizes, *(list(band) for band in zip(*seeds, strict=True))
+    return summary.bands(rows, "kind", "n", "accuracy")["point"]
 
 
 def crossing() -> Picture:
-    """Two curves that cross, digits: the names of the models, and not how long they were trained."""
+    """Of the stored experiment "vit": the smallest CNN and the ViT of the longest training, and neither says
+    so."""
     return lines(
         {
             "right on new digits": {
@@ -83,7 +79,7 @@ def crossing() -> Picture:
 
 
 def shares_right(shares: Mapping[str, float], guess: float) -> Picture:
-    """Share of right answers, a bar for each model and kind of pictures."""
+    """{model, kind of pictures: share}."""
     return bars(
         {name.replace(", ", "\n"): share for name, share in shares.items()},
         alt="Share of right answers: both models at the top on known pictures, only the CNN on new ones.",
@@ -95,7 +91,7 @@ def shares_right(shares: Mapping[str, float], guess: float) -> Picture:
 
 
 def uncovered() -> Picture:
-    """Both tasks, every model at every number of steps: medians."""
+    """Of the stored experiment "vit", every number of steps."""
     steps = {"tiny": 50, "short": 200, "long": 800}
     panels = {}
     for task in ("digit", "pair"):
@@ -122,12 +118,15 @@ def uncovered() -> Picture:
     )
 
 
-@styled
-def class_token_path(canvas: Float[Tensor, "h w"], patch: int) -> Picture:
-    """How a picture becomes an answer: patches, tokens with the class token in front, layers, and the row
-    that is read."""
-    figure, grid = sheet(width=7.8, height=3.0)
-    axes = grid[0][0]
+@figure(
+    "A picture in patches; a column of tokens with the class token on top; two layers, with lines"
+    " from all tokens to the class token; an arrow from its last row to the answer.",
+    "Lines: what the class token reads in each layer. The patches read each other, too (not drawn).",
+    width=7.8,
+    height=3.0,
+)
+def class_token_path(axes: Axes, canvas: Float[Tensor, "h w"], patch: int) -> None:
+    """`patch` is a patch's side in pixels."""
     canvas = canvas.detach().cpu()
     side = canvas.shape[0]
     rows = side // patch
@@ -147,8 +146,8 @@ def class_token_path(canvas: Float[Tensor, "h w"], patch: int) -> Picture:
     arrow = {"arrowstyle": "-|>", "color": "0.25"}
     axes.annotate("", (6.3, 1.9), (4.1, 1.9), arrowprops=arrow)
     axes.text(5.2, 2.05, "one\nmatrix", ha="center", va="bottom", fontsize=9)
-    places = list(columns.values())
-    for left, right in itertools.pairwise(places):
+    lefts = list(columns.values())
+    for left, right in itertools.pairwise(lefts):
         for i in range(count):
             y = 4 - (i + 0.6) * high
             axes.plot(
@@ -159,25 +158,19 @@ def class_token_path(canvas: Float[Tensor, "h w"], patch: int) -> Picture:
     axes.text(15.4, 4 - 0.6 * high, "answer", ha="left", va="center", fontsize=10)
     axes.set(xlim=(-0.1, 17), ylim=(-0.8, 4.7), aspect="equal")
     bare(axes)
-    trim(figure)
-    return Picture(
-        figure,
-        "A picture in patches; a column of tokens with the class token on top; two layers, with lines"
-        " from all tokens to the class token; an arrow from its last row to the answer.",
-        "Lines: what the class token reads in each layer. The patches read each other, too (not drawn).",
-    )
+    trim(axes.figure)
 
 
-@styled
+@figure("Canvases with two shapes, what each shows above it, and what two models say of it below.")
 def judged(
-    canvases: Float[Tensor, "b h w"], labels: Sequence[str], said: Mapping[str, Sequence[str]]
-) -> Picture:
-    """Canvases with what they show, and below what each model says; what is wrong stands in orange."""
+    canvases: Float[Tensor, "b h w"], labels: Sequence[str], answers_of: Mapping[str, Sequence[str]]
+) -> Figure:
+    """{model: what it says of each canvas}; what is wrong stands in orange."""
     figure, grid = row_of_panels(len(canvases), ACROSS)
     for k, (axes, pixels, label) in enumerate(zip(grid.flat, canvases, labels, strict=False)):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
         axes.set_title(label, fontsize=9.5)
-        for line, (name, answers) in enumerate(said.items()):
+        for line, (name, answers) in enumerate(answers_of.items()):
             shade = "0.25" if answers[k] == label else CURVES[1]
             weight = "normal" if answers[k] == label else "bold"
             axes.text(
@@ -185,14 +178,17 @@ def judged(
                 va="top", fontsize=9, color=shade, fontweight=weight,
             )  # fmt: skip
     trim(figure)
-    return Picture(
-        figure, "Canvases with two shapes, what each shows above it, and what two models say of it below."
-    )
+    return figure
 
 
-@styled
-def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequence[float]]) -> Picture:
-    """How far each head looks, {layer: a distance in pixels for each head}, without training and with it."""
+@figure(
+    "A dot for each head of each layer, as high as the mean distance at which it looks, before training"
+    " on the left and after it on the right.",
+    "Mean distance between a patch and the patches it looks at, weighted by attention, averaged over test"
+    " images.",
+)
+def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequence[float]]) -> Figure:
+    """{layer: a distance in pixels for each head}."""
     figure, grid = sheet(1, 2, width=7.0, height=3.0, sharey=True)
     for axes, title, layers in zip(
         grid[0], ("before training", "after training"), (before, after), strict=True
@@ -200,8 +196,8 @@ def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequenc
         for i, heads in enumerate(layers.values()):
             for k, distance in enumerate(heads):
                 style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "linestyle": "none"}
-                place = i + 0.1 * (k - (len(heads) - 1) / 2)  # side by side
-                axes.plot(place, distance, markersize=7, label=f"head {k}" if not i else None, **style)
+                x = i + 0.1 * (k - (len(heads) - 1) / 2)  # side by side
+                axes.plot(x, distance, markersize=7, label=f"head {k}" if not i else None, **style)
         axes.set_xticks(range(len(layers)), [str(name) for name in layers])
         axes.set(xlim=(-0.5, len(layers) - 0.5), xlabel="layer")
         axes.set_title(title, loc="left")
@@ -210,10 +206,4 @@ def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequenc
     grid[0][0].set_ylabel("attention distance, in pixels")
     handles, labels = grid[0][1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
-    return Picture(
-        figure,
-        "A dot for each head of each layer, as high as the mean distance at which it looks, before training"
-        " on the left and after it on the right.",
-        "Mean distance between a patch and the patches it looks at, weighted by attention, averaged over test"
-        " images.",
-    )
+    return figure

@@ -12,7 +12,7 @@ ALT = "a curve for each layer over the length of the text; both axes logarithmic
 def products_and_seconds(
     lengths: Sequence[int], products: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
 ) -> Picture:
-    """Products of one pass in the left panel, seconds on the right, over the length of the text."""
+    """{layer: products or seconds for each length}."""
     panels = {"products": products, "seconds": seconds}
     return lines(
         {title: {name: (lengths, ys) for name, ys in curves.items()} for title, curves in panels.items()},
@@ -27,8 +27,7 @@ def products_and_seconds(
 def model_and_clock(
     lengths: Sequence[int], model: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
 ) -> Picture:
-    """What two numbers of a machine predict, as lines, and what its clock has shown, as open marks of the
-    same colours."""
+    """{layer: seconds for each length}, predicted and measured."""
     picture = lines(
         {"seconds": {f"{name}, from two numbers": (lengths, ys) for name, ys in model.items()}},
         alt=f"Predicted seconds as lines and measured ones as open marks, {ALT}",
@@ -46,7 +45,7 @@ def model_and_clock(
 
 
 def on_another_machine(lengths: Sequence[int], model: Mapping[str, Sequence[float]]) -> Picture:
-    """Seconds that two numbers predict for a machine that is not here, over the length of the text."""
+    """{layer: seconds for each length}."""
     return lines(
         {"seconds, by the model": {name: (lengths, ys) for name, ys in model.items()}},
         alt=f"Predicted seconds, {ALT}",

@@ -1,9 +1,5 @@
 """The figures of lesson 08: what recurrence, convolution and attention cost, how far they remember, and
-attention as a recurrent network.
-
-Where a logarithmic axis meets a number that is exactly 0, that number stands on a line of its own below the
-axis' smallest one.
-"""
+attention as a recurrent network."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,11 +8,11 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib import summary
-from lesson_lib.chapters.c08_attention_vs_rnn.drawing import Row, logarithmic_axis
 from lesson_lib.chapters.c08_attention_vs_rnn.recall_figures import (  # noqa: F401
     aids,
     asked,
@@ -25,9 +21,21 @@ from lesson_lib.chapters.c08_attention_vs_rnn.recall_figures import (  # noqa: F
     sensitivities,
 )
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, canvas, color, styled, trim
+from lesson_lib.charts.marks import note
+from lesson_lib.charts.picture import (
+    CURVES,
+    HEAT,
+    MARKERS,
+    Picture,
+    bare,
+    canvas,
+    color,
+    figure,
+    styled,
+    trim,
+)
 
+Row = summary.Row
 QUANTITIES = {"operations": "multiplications", "seconds": "seconds", "mib": "MiB at the peak"}
 WIDE = 0.58  # width of a letter, as a share of the size of the type
 
@@ -36,12 +44,10 @@ WIDE = 0.58  # width of a letter, as a share of the size of the type
 def grow(
     rows: Sequence[Row], over: str, quantities: Sequence[str] = tuple(QUANTITIES), *, backward: bool = False
 ) -> Picture:
-    """What layers cost over n or d, on logarithmic axes, a panel for each quantity; thin lines show how the
-    first and second power rise.
+    """Rows of `experiments.costs`, over n or d; repeats become a band.
 
-    `rows` are those of `experiments.costs`; repeats become a band from the lowest to the highest round their
-    middle. `backward` takes the seconds and MiB of passes with gradients; multiplications are always those of
-    the forward pass.
+    `backward` takes the seconds and MiB of passes with gradients; multiplications are always those of the
+    forward pass.
     """
     rows = [
         row for row in rows if row.get("over", over) == over and row.get("backward", backward) == backward
@@ -74,14 +80,13 @@ def grow(
     return picture
 
 
-@styled
-def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
-    """Tables side by side with a row for each layer, {title: {layer: {column: cell}}}: what theory says
-    first, then what was measured.
-
-    A cell is a text, a number, or the numbers of several repeats, of which the lowest and the highest are
-    written.
-    """
+@figure(
+    "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what"
+    " was measured.",
+    "Two numbers: the lowest and the highest of the repeats.",
+)
+def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:
+    """{title: {layer: {column: cell}}}; a cell is a text, a number, or the numbers of several repeats."""
     layers = [[*rows] for rows in blocks.values()]
     columns = {title: _columns(rows) for title, rows in blocks.items()}
     widths = {title: _widths(title, block) for title, block in columns.items()}
@@ -104,64 +109,31 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
         axes.plot([x + 0.8, end - 0.8], [top + 0.55] * 2, color="0.3", linewidth=1)
         for column, width in zip(block, widths[title], strict=True):
             x += width
-            place = {"ha": "center", "fontsize": size}
-            axes.text(x - width / 2, -0.8, column[0], va="baseline", color="0.3", **place)
+            text_style = {"ha": "center", "fontsize": size}
+            axes.text(x - width / 2, -0.8, column[0], va="baseline", color="0.3", **text_style)
             for y, text in enumerate(column[1:]):
-                axes.text(x - width / 2, y, text, va="center", **place)
-    return Picture(
-        figure,
-        "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what"
-        " was measured.",
-        "Two numbers: the lowest and the highest of the repeats.",
-    )
+                axes.text(x - width / 2, y, text, va="center", **text_style)
+    return figure
 
 
-@styled
-def generation(rows: Sequence[Row]) -> Picture:
-    """Seconds for the next token, and how many numbers must be kept to go on, over how many tokens there are
-    already.
-
-    `rows` are those of `experiments.costs.generation`; repeats become a band.
-    """
-    rows = _part(rows, "generation")
-    columns = {"seconds": "seconds for one more token", "numbers": "numbers kept"}
-    picture = lines(
-        {title: summary.bands(rows, "system", "token", column) for column, title in columns.items()},
-        alt=(
-            "Seconds for one more token, and the numbers that are kept, over how many tokens there are, a"
-            " curve for each system; all axes logarithmic."
-        ),
-        caption="A state keeps its size; a cache of keys and values grows with every token.",
-        x_axis="tokens so far",
-        log="xy",
-        height=3.4,
-    )
-    for axes, column in zip(picture.figure.axes, columns, strict=True):
-        logarithmic_axis(axes, [row[column] for row in rows])
-        ticks = sorted({row["token"] for row in rows})
-        ticks = ticks[:: -(-len(ticks) // 8)]
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    return picture
-
-
-@styled
-def threads(rows: Sequence[Row]) -> Picture:
-    """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times
-    as fast two are.
-
-    `rows` are those of `experiments.costs`; each repeat is a mark, and their medians are compared.
-    """
-    found = summary.gathered(_part(rows, "threads"), ("kind", "batch"), "threads", "seconds")
-    cases = {f"{kind}, batch {batch}": case for (kind, batch), case in found.items()}
+@figure(
+    "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a"
+    " logarithmic axis; behind it how many times as fast two threads are.",
+    "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can"
+    " give.",
+)
+def threads(rows: Sequence[Row]) -> Figure:
+    """Rows of `experiments.costs`; the medians of the repeats are compared."""
+    seconds_of = summary.gathered(_part(rows, "threads"), ("kind", "batch"), "threads", "seconds")
+    cases = {f"{kind}, batch {batch}": case for (kind, batch), case in seconds_of.items()}
     counts = sorted({count for case in cases.values() for count in case})
     figure, grid = canvas(width=7.4, height=1.3 + 0.36 * len(cases))
     axes = grid[0][0]
     for y, case in enumerate(cases.values()):
         few, many = (statistics.median_low(case[count]) for count in counts)
         axes.plot([few, many], [y, y], color="0.6", linewidth=1.5, zorder=1)
-        beside = {"xycoords": ("axes fraction", "data"), "xytext": (8, 0), "textcoords": "offset points"}
         text = f"{few / many:.2f} times as fast"
-        axes.annotate(text, (1.0, y), **beside, va="center", fontsize=9, annotation_clip=False)
+        note(axes, text, y=y, shift=(8, 0), va="center", annotation_clip=False)
     for k, (count, face) in enumerate(zip(counts, (color(0), "none"), strict=True)):
         marks = [(seconds, y) for y, case in enumerate(cases.values()) for seconds in case[count]]
         style = {"color": color(k), "marker": MARKERS[k], "markersize": 6, "markerfacecolor": face}
@@ -172,29 +144,19 @@ def threads(rows: Sequence[Row]) -> Picture:
     axes.set_xscale("log")
     axes.set_xlabel("seconds by the clock, forward and backward")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a"
-        " logarithmic axis; behind it how many times as fast two threads are.",
-        "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can"
-        " give.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where"
+    " the unit's state is large.",
+    "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM"
+    " carries its cell as well.",
+)
 def states(
     hidden: Mapping[str, Float[Tensor, "n d"]], tokens: Sequence[str] | None = None, *, limit: float = 1.0
-) -> Picture:
-    """Hidden states while a sequence is read, a map for each network, one above the other: a column for each
-    token, a row for each unit.
-
-    Colours go from -limit to limit. Raises ValueError where the networks have read different numbers of
-    tokens, or `tokens` has another number of names.
-    """
-    counts = {len(table) for table in hidden.values()} | ({len(tokens)} if tokens is not None else set())
-    if len(counts) != 1:
-        raise ValueError(f"all maps and the tokens must have the same number of tokens, got {sorted(counts)}")
-    n = counts.pop()
+) -> Figure:
+    """{network: states (n, d)}; colours go from -limit to limit."""
     figure, grid = canvas(len(hidden), 1, width=7.4, height=0.7 + 1.6 * len(hidden), sharex=True)
     for axes, (name, table) in zip(grid[:, 0], hidden.items(), strict=True):
         image = axes.imshow(
@@ -208,26 +170,15 @@ def states(
         axes.set_title(name, loc="left")
         axes.set_ylabel("unit")
     if tokens is not None:
-        axes.set_xticks(range(n), tokens)
+        axes.set_xticks(range(len(tokens)), tokens)
     axes.set_xlabel("token, in the order of reading")
     figure.colorbar(image, ax=grid, label="state", fraction=0.03, pad=0.01)
-    return Picture(
-        figure,
-        "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where"
-        " the unit's state is large.",
-        "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM"
-        " carries its cell as well.",
-    )
+    return figure
 
 
 @styled
 def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
-    """Singular values of tables of weights, each divided by its largest, and a line behind the d_k-th of
-    them.
-
-    Computed in float64. A table that has only d_k of them above rounding is a product of features of width
-    d_k; one that has more is none.
-    """
+    """Tables (n, n), computed in float64."""
     curves = {}
     for name, table in tables.items():
         values = torch.linalg.svdvals(table.detach().to("cpu", torch.float64))
@@ -249,25 +200,20 @@ def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
     )
     (axes,) = picture.figure.axes
     axes.axvline(d_k + 0.5, color="0.5", linewidth=1, zorder=0)
-    beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, -2), "textcoords": "offset points"}
-    axes.annotate(f"$d_k$ = {d_k}", (d_k + 0.5, 1.0), **beside, va="top", fontsize=9, color="0.35")
+    note(axes, f"$d_k$ = {d_k}", x=d_k + 0.5, shift=(3, -2), va="top", color="0.35")
     return picture
 
 
-@styled
-def chunks(n: int = 16, chunk: int = 4) -> Picture:
-    """How causal linear attention is cut for training: a small table in each chunk for its near keys, one
-    state for all keys before it.
-
-    Raises ValueError where `chunk` does not cut `n` into 2 to 6 chunks of 2 to 8 tokens.
-    """
-    if not 2 <= chunk <= 8 or n % chunk or not 2 <= n // chunk <= 6:
-        raise ValueError(
-            f"chunk must cut n into 2 to 6 chunks of 2 to 8 tokens, got n={n!r} and chunk={chunk!r}; take"
-            " n=16, chunk=4"
-        )
-    figure, grid = canvas(width=6.0, height=5.0)
-    axes = grid[0][0]
+@figure(
+    "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the"
+    " left of each one hatched box that stands for all earlier keys; above the diagonal nothing.",
+    "Each query reads its own chunk from a table and everything before it from a state of fixed size. No"
+    " cell of the hatched boxes is ever computed.",
+    width=6.0,
+    height=5.0,
+)
+def chunks(axes: Axes, n: int = 16, chunk: int = 4) -> None:
+    """`n` tokens in chunks of `chunk`."""
     near = {"facecolor": CURVES[4], "edgecolor": "white", "label": "near: a table of weights in each chunk"}
     far = {"facecolor": "#D6ECFA", "edgecolor": CURVES[0], "hatch": "//", "linewidth": 1.2}
     for start in range(0, n, chunk):
@@ -287,20 +233,12 @@ def chunks(n: int = 16, chunk: int = 4) -> Picture:
     axes.set(xlabel="key", ylabel="query")
     handles, labels = axes.get_legend_handles_labels()
     kinds = dict(zip(labels, handles, strict=True))
-    figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
-    trim(figure)
-    return Picture(
-        figure,
-        "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the"
-        " left of each one hatched box that stands for all earlier keys; above the diagonal nothing.",
-        "Each query reads its own chunk from a table and everything before it from a state of fixed size. No"
-        " cell of the hatched boxes is ever computed.",
-    )
+    axes.figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
+    trim(axes.figure)
 
 
 def gap(apart: Mapping[str, Sequence[float]]) -> Picture:
-    """How far apart two texts' states are after so many common tokens, a curve for each network; the
-    distances are on a logarithmic axis."""
+    """{network: distance after each common token}."""
     return lines(
         {"distance between the two states": {name: (range(len(gaps)), gaps) for name, gaps in apart.items()}},
         alt=(
@@ -312,26 +250,6 @@ def gap(apart: Mapping[str, Sequence[float]]) -> Picture:
         log="y",
         height=3.4,
         points=False,
-    )
-
-
-def live_seconds(
-    lengths: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
-) -> Picture:
-    """Processor seconds of one pass of each layer over the number of tokens, and a GPU's; `gpu` as
-    `seconds_beside` takes it."""
-    return seconds_beside(
-        {kind: (lengths, taken) for kind, taken in seconds.items()},
-        gpu,
-        alt=(
-            "Seconds of a pass of each layer over the number of tokens, both axes logarithmic, a curve for"
-            " each layer."
-        ),
-        caption=(
-            "Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a"
-            " straight line."
-        ),
-        x_axis="tokens n",
     )
 
 

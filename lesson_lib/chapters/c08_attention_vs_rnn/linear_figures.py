@@ -7,7 +7,7 @@ from lesson_lib.charts.picture import Picture
 
 
 def gates(shares: Mapping[float, float]) -> Picture:
-    """The share of latest numbers that a gated state answers rightly, over its gate: {gate: share}."""
+    """{gate: share}."""
     return lines(
         {"latest numbers answered rightly": {"state with a gate": ([*shares], [*shares.values()])}},
         alt=(

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.patches import Rectangle
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib import require, summary
-from lesson_lib.chapters.c08_attention_vs_rnn.drawing import Row, logarithmic_axis
+from lesson_lib import summary
 from lesson_lib.charts.basic import heatmap
-from lesson_lib.charts.picture import HEAT, MARKERS, Picture, canvas, color, styled, trim
+from lesson_lib.charts.marks import draw_shares, logarithmic_with_zero, note
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, figure, styled, trim
 from lesson_lib.data.recall import SYMBOLS
 
+Row = summary.Row
 DASHES = ["-", "--", "-.", ":"]
 
 GRADIENTS = {
@@ -43,13 +43,8 @@ FAINTEST = 1e-8  # of a map's largest number: below it the colour does not chang
 
 @styled
 def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient") -> Picture:
-    """Accuracy of systems over the distance of the symbol, and the gradient that reaches it; a dot for each
-    seed, a line through their medians.
-
-    `rows` are those of `experiments.recall`; of these the `kind` "point" (the symbol first) or "middle"
-    (filler before it) is drawn. `gradient` is the second panel's column, before training or, as
-    "gradient_after", behind it.
-    """
+    """Rows of `experiments.recall`; `kind` is "point" (the symbol first) or "middle", `gradient` a key of
+    GRADIENTS."""
     rows = [row for row in rows if row["kind"] == kind]
     systems = list(dict.fromkeys(row["system"] for row in rows))
     figure, grid = canvas(1, 2, width=8.0, height=3.6)
@@ -69,13 +64,13 @@ def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient")
     )
 
 
-@styled
-def aids(rows: Sequence[Row]) -> Picture:
-    """Accuracy over distance with each aid to recurrent networks and with none, a panel for each system; a
-    dot for each seed.
-
-    `rows` are those of `experiments.recall`.
-    """
+@figure(
+    "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve"
+    " for each aid that its training was given, with a line at chance.",
+    SEEDS,
+)
+def aids(rows: Sequence[Row]) -> Figure:
+    """Rows of `experiments.recall`; drawn are "aid", and "point" beside it."""
     aided = [row for row in rows if row["kind"] == "aid"]
     cases = {(row["system"], row["distance"]) for row in aided}
     plain = [row for row in rows if row["kind"] == "point" and (row["system"], row["distance"]) in cases]
@@ -89,37 +84,28 @@ def aids(rows: Sequence[Row]) -> Picture:
         axes.set_title(system, loc="left")
     grid[0][0].set_ylabel("accuracy on test sequences")
     handles = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in grid[0]]
-    known = {name: next(found[name] for found in handles if name in found) for name in names}
+    known = {name: next(panel[name] for panel in handles if name in panel) for name in names}
     figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=5, frameon=False)
-    return Picture(
-        figure,
-        "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve"
-        " for each aid that its training was given, with a line at chance.",
-        SEEDS,
-    )
+    return figure
 
 
 def asked(
     rows: Sequence[Row], systems: Sequence[str] = ("RNN", "LSTM", "attention"), column: str = "asked"
 ) -> Picture:
-    """Accuracy at other distances than the one that was trained: a table for each system, a row for each
-    training, a column for each distance.
-
-    `rows` are those of `experiments.recall`; drawn is the middle of the seeds of kind "point", for the
-    distances at which all systems were trained. `column` is "asked", or "kept" for answers that count in
-    other names, too. Raises ValueError for another, and for a system without rows.
-    """
-    require.one_of(ASKED, column=column)
+    """Rows of `experiments.recall` of kind "point", at the distances at which all systems were trained;
+    `column` is a key of ASKED."""
     points = {s: [row for row in rows if row["kind"] == "point" and row["system"] == s] for s in systems}
     trained = sorted(set.intersection(*({row["distance"] for row in mine} for mine in points.values())))
     distances = sorted({int(name) for mine in points.values() for row in mine for name in row[column]})
     tables = {}
     for system, mine in points.items():
-        found = [
-            [[row[column][str(d)] for row in mine if row["distance"] == t] for d in distances]
+        cells = [
+            [
+                statistics.median_low(row[column][str(d)] for row in mine if row["distance"] == t)
+                for d in distances
+            ]
             for t in trained
         ]
-        cells = [[statistics.median_low(seeds) for seeds in line] for line in found]
         tables[system] = torch.tensor(cells, device="cpu")
     return heatmap(
         tables,
@@ -137,67 +123,44 @@ def asked(
     )
 
 
-@styled
-def sensitivities(
-    maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None
-) -> Picture:
-    """How strongly each output depends on each input, a map for each layer; colours are logarithmic, and
-    exactly 0 is white with hatching.
-
-    Each map of `measure.sensitivity` is divided by its own maximum. `tokens` name the ticks. Raises
-    ValueError for a map that is no table, is 0 everywhere, or holds a number that is negative or not finite.
-    """
-    shares = {name: _shares(table, name) for name, table in maps.items()}
+@figure(
+    "Maps side by side, a row for each output and a column for each input: colour says how strongly the"
+    " output depends on the input, hatching that it does not depend on it at all.",
+    "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own maximum.",
+)
+def sensitivities(maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None) -> Figure:
+    """{layer: `measure.sensitivity` (m, n)}; `tokens` name the ticks."""
+    shares = {
+        name: table.detach().to("cpu", torch.float64) / table.max().item() for name, table in maps.items()
+    }
     lowest = min(share[share > 0].min().item() for share in shares.values())
     colors = LogNorm(max(FAINTEST, min(lowest, 0.1)), 1.0)
     figure, grid = canvas(1, len(maps), width=min(8.0, 2.0 * len(maps) + 1.0), height=2.7, sharey=True)
     for axes, (name, share) in zip(grid[0], shares.items(), strict=True):
-        m, n = share.shape
-        ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
-        axes.add_patch(Rectangle((-0.5, -0.5), n, m, zorder=-1, **ground))
-        image = axes.imshow(
-            share.masked_fill(share == 0, torch.nan).cpu().numpy(),
-            norm=colors,
-            cmap=colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0)),
-        )
-        axes.spines[:].set(visible=True, color="0.6")
+        rows, columns = share.shape
+        image = draw_shares(axes, share, colors)
         axes.set_title(name, fontsize=9.5)
         axes.set_xlabel("input")
         if tokens is not None:
-            axes.set_xticks(range(n), tokens)
-            axes.set_yticks(range(m), tokens)
+            axes.set_xticks(range(columns), tokens)
+            axes.set_yticks(range(rows), tokens)
     grid[0][0].set_ylabel("output")
     below = "min" if lowest < FAINTEST else "neither"
-    place = {"fraction": 0.03, "pad": 0.01, "shrink": 0.75}
-    bar = figure.colorbar(image, ax=grid, label="gradient / its maximum", extend=below, **place)
+    bar = figure.colorbar(
+        image, ax=grid, label="gradient / its maximum", extend=below, fraction=0.03, pad=0.01, shrink=0.75
+    )
     bar.minorticks_off()
     trim(figure)
-    return Picture(
-        figure,
-        "Maps side by side, a row for each output and a column for each input: colour says how strongly the"
-        " output depends on the input, hatching that it does not depend on it at all.",
-        "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own"
-        " maximum.",
-    )
+    return figure
 
 
 @styled
 def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
-    """How much each token moves the answer: norms of gradients per token for each system; the symbol stands
-    `distance` before the question.
-
-    Raises ValueError where a system has no norm for the symbol.
-    """
-    for name, values in norms.items():
-        if not 1 <= distance < len(values):
-            raise ValueError(
-                f"distance must be from 1 to {len(values) - 1}, as {name!r} has read {len(values)} tokens,"
-                f" got {distance!r}"
-            )
+    """{system: norm of the gradient at each token}; the symbol stands `distance` before the question."""
     figure, grid = canvas(width=7.4, height=3.6)
     axes = grid[0][0]
-    found = [float(value) for values in norms.values() for value in values]
-    zero = logarithmic_axis(axes, found)
+    every = [float(value) for values in norms.values() for value in values]
+    zero = logarithmic_with_zero(axes, every)
     for k, (name, values) in enumerate(norms.items()):
         ago = [len(values) - 1 - i for i in range(len(values))]
         heights = [float(value) or zero for value in values]
@@ -210,8 +173,7 @@ def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
     axes.invert_xaxis()
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.axvline(distance, color="0.5", linewidth=1, zorder=0)
-    beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, 2), "textcoords": "offset points"}
-    axes.annotate("the symbol", (distance, 1.0), **beside, ha="center", fontsize=9, color="0.35")
+    note(axes, "the symbol", x=distance, shift=(3, 2), ha="center", color="0.35")
     axes.set_xlabel("tokens before the question")
     axes.set_ylabel("gradient of the answer")
     figure.legend(loc="outside lower center", ncols=len(norms), frameon=False)
@@ -220,7 +182,7 @@ def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
         "The norm of the answer's gradient at each token, a curve for each system, over how many tokens"
         " before the question it stands; the axis of norms is logarithmic.",
         "How much a small change in each token would move the answer. The question itself stands on the"
-        " right." + (UNDERFLOW if 0 in found else ""),
+        " right." + (UNDERFLOW if 0 in every else ""),
     )
 
 
@@ -233,7 +195,7 @@ def _seeds(
     of them.
     """
     curves = summary.bands(rows, by, "distance", y)
-    zero = logarithmic_axis(axes, [row[y] for row in rows]) if logarithmic else 0.0
+    zero = logarithmic_with_zero(axes, [row[y] for row in rows]) if logarithmic else 0.0
     for name, (xs, _, medians, _) in curves.items():
         k = names.index(name)
         aside = 1.035 ** (k - (len(names) - 1) / 2)
@@ -258,19 +220,3 @@ def _chance(axes: Axes) -> None:
     axes.set_ylim(0, 1.03)
     ticks = {0.0: "0", 1 / len(SYMBOLS): "chance", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1.0: "1"}
     axes.set_yticks(list(ticks), ticks.values())
-
-
-def _shares(table: Tensor, name: str) -> Tensor:
-    """The table on the CPU, divided by its maximum."""
-    if not isinstance(table, Tensor) or table.ndim != 2 or table.numel() == 0:
-        got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
-        raise ValueError(
-            f"map {name!r} must be a tensor (outputs, inputs), got {got}; take measure.sensitivity(layer, x)"
-        )
-    table = table.detach().to("cpu", torch.float64)
-    if not table.isfinite().all() or table.min() < 0 or table.max() == 0:
-        raise ValueError(
-            f"map {name!r} must hold norms: finite, not negative and not all 0; take"
-            " measure.sensitivity(layer, x)"
-        )
-    return table / table.max()

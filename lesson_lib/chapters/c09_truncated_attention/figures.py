@@ -8,25 +8,21 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from lesson_lib import require, summary
+from lesson_lib import summary
 from lesson_lib.chapters.c09_truncated_attention.speech_figures import (  # noqa: F401
     attention,
-    checked_frames,
     segments,
     spoken,
     utterance,
 )
 from lesson_lib.chapters.c09_truncated_attention.window_figures import Piece, band, blocks, pieces  # noqa: F401
-from lesson_lib.charts.basic import ink
-from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.marks import draw_shares, note
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, figure, styled
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]
@@ -45,18 +41,22 @@ SEEDS = (
 )
 
 
-@styled
-def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> Picture:
-    """Memory of one attention over minutes of speech, both axes logarithmic, with a line at a laptop's
-    memory.
-
-    `rows` are those of `experiments.lengths`, forward passes; marks were measured (the middle of the
-    repeats), dashed lines go on to `minutes` with the power of n that theory says, and a cross where they
-    reach `laptop` GiB.
-    """
+@figure(
+    "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way"
+    " to compute it, with a line at a laptop's memory.",
+    "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop"
+    " is full.",
+    width=7.4,
+    height=4.2,
+    title="memory at the peak",
+    x="speech",
+    legend=4,
+)
+def gib(axes: Axes, rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> None:
+    """Rows of `experiments.lengths`, forward passes, the median of the repeats; `laptop` in GiB. Lines go on
+    to `minutes` with the power of n that POWERS says."""
     curves = _curves(_forward(rows, False), "speech_s", "mib")
-    figure, grid = canvas(width=7.4, height=4.2)
-    axes, end = grid[0][0], 60.0 * minutes
+    end = 60.0 * minutes
     for name, (xs, _, medians, _) in curves.items():
         k, power = _kind(name), POWERS.get(name, 1)
         heights = [mib / 1024 for mib in medians]
@@ -77,27 +77,11 @@ def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> 
     )  # fmt: skip
     axes.set_yticks(*_sizes(*axes.get_ylim()))
     axes.yaxis.minorticks_off()
-    axes.set_xlabel("speech")
-    axes.set_title("memory at the peak", loc="left")
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return Picture(
-        figure,
-        "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way"
-        " to compute it, with a line at a laptop's memory.",
-        "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop"
-        " is full.",
-    )
 
 
 @styled
 def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None = None) -> Picture:
-    """Seconds and MiB of one attention over seconds of speech, a panel each, both axes logarithmic; a curve
-    for each way to compute it.
-
-    `rows` are those of `experiments.lengths`; repeats become a band from the lowest to the highest. `reach_s`
-    is how many seconds of speech a frame must see, so that accuracy rises no more: a dashed line, behind
-    which a longer reach buys nothing.
-    """
+    """Rows of `experiments.lengths`; `reach_s` is how many seconds a frame must see."""
     rows = _forward(rows, backward)
     columns = {"cpu_s": "processor seconds", "mib": "MiB at the peak"}
     figure, grid = canvas(1, 2, width=8.0, height=4.0)
@@ -111,9 +95,7 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
         axes.set_yscale("log")
         if reach_s is not None:
             axes.axvline(reach_s, color="0.3", linestyle="--", linewidth=1, zorder=0)
-            beside = {"xytext": (3, -3), "textcoords": "offset points", "va": "top"}
-            text = f"accuracy\nneeds no more\nthan {reach_s:g} s"
-            axes.annotate(text, (reach_s, 1), xycoords=("data", "axes fraction"), fontsize=9, **beside)
+            note(axes, f"accuracy\nneeds no more\nthan {reach_s:g} s", x=reach_s, shift=(3, -3), va="top")
         _time_axis(axes)
         axes.set_xlabel("speech")
         axes.set_title(title, loc="left")
@@ -128,37 +110,15 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
     )
 
 
-def live_seconds(
-    frames: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
-) -> Picture:
-    """Processor seconds of all pairs and of the window over the number of frames, and a GPU's; `gpu` as
-    `seconds_beside` takes it."""
-    return seconds_beside(
-        {kind: (frames, taken) for kind, taken in seconds.items()},
-        gpu,
-        alt=(
-            "Seconds of the fused kernel and of attention in a window over the number of frames, both axes"
-            " logarithmic, a curve for each."
-        ),
-        caption=(
-            "Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a"
-            " straight line."
-        ),
-        x_axis="frames n",
-    )
-
-
-@styled
-def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Picture:
-    """Accuracy on test frames over the radius, a dot for each seed, a curve for each number of layers; full
-    attention stands on the right.
-
-    `rows` are those of `experiments.phonemes`, of which "point", "layer" and "guess" are drawn; `column` is
-    "accuracy" (all frames) or "accuracy_speech". A dashed line marks the radius `saturates`, as
-    `experiments.phonemes.saturates` gives it. Raises ValueError for another column, where there are no rows,
-    and where no row has that radius.
-    """
-    require.one_of(COLUMNS, column=column)
+@figure(
+    "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention"
+    " on the right, with a dot for each seed and a line at the smallest radius that is within one point"
+    " of the best.",
+    SEEDS,
+)
+def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Figure:
+    """Rows "point", "layer" and "guess" of `experiments.phonemes`; `saturates` as its function gives it,
+    `column` a key of COLUMNS."""
     curves: dict[str, dict[int | None, list[float]]] = {}
     for row in _points(rows, "point") + [row for row in rows if row.get("kind") == "layer"]:
         name = LAYERS.get(row["n_layers"], f"{row['n_layers']} layers")
@@ -167,162 +127,87 @@ def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accur
     at = radii.index(saturates)
     axes.axvline(at, color="0.3", linestyle="--", linewidth=1, zorder=0)
     left = at < len(radii) - 2
-    place = {"xycoords": ("data", "axes fraction"), "xytext": (4 if left else -4, 0)}
-    place |= {"textcoords": "offset points", "ha": "left" if left else "right", "fontsize": 9}
-    axes.annotate("smallest within one\npoint of the best", (at, 0.3), **place)
+    style = {"xycoords": ("data", "axes fraction"), "xytext": (4 if left else -4, 0)}
+    style |= {"textcoords": "offset points", "ha": "left" if left else "right", "fontsize": 9}
+    axes.annotate("smallest within one\npoint of the best", (at, 0.3), **style)
     for row in [row for row in rows if row.get("kind") == "guess"][:1]:
         axes.axhline(row[column], color="0.5", linewidth=1, zorder=0)
-        beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
-        axes.annotate("guessing", (1.0, row[column]), **beside, fontsize=9, color="0.35", ha="right")
+        note(axes, "guessing", y=row[column], shift=(-2, 3), color="0.35", ha="right")
     axes.set_title(f"share of {COLUMNS[column]} guessed rightly", loc="left")
-    return Picture(
-        figure,
-        "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention"
-        " on the right, with a dot for each seed and a line at the smallest radius that is within one point"
-        " of the best.",
-        SEEDS,
-    )
+    return figure
 
 
-@styled
-def by_kind(rows: Sequence[Row]) -> Picture:
-    """Accuracy over the radius for each kind of sound, a dot for each seed: who needs a neighbourhood, and
-    who does not.
-
-    `rows` are those of `experiments.phonemes`, of which "point" is drawn.
-    """
+@figure(
+    "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound,"
+    " with a dot for each seed.",
+    SEEDS,
+)
+def by_kind(rows: Sequence[Row]) -> Figure:
+    """Rows "point" of `experiments.phonemes`."""
     curves: dict[str, dict[int | None, list[float]]] = {}
     for row in _points(rows, "point"):
         for name, share in row["by_kind"].items():
             curves.setdefault(name, {}).setdefault(row["radius"], []).append(share)
     figure, axes, _ = over_radius(curves)
     axes.set_title("share of frames guessed rightly", loc="left")
-    return Picture(
-        figure,
-        "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound,"
-        " with a dot for each seed.",
-        SEEDS,
-    )
+    return figure
 
 
-@styled
-def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Picture:
-    """Accuracy over the radius where all have learnt their sentences equally well: {name of the level:
-    {radius: the seeds' accuracies}}.
-
-    `experiments.phonemes.matched` gives what belongs to a level. A radius that never came so far has no dot.
-    """
-    figure, axes, _ = over_radius(found)
+@figure(
+    "The share of frames of the validation voice guessed rightly over the radius of the window, each"
+    " training stopped where its loss had fallen to the same level, a curve for each level.",
+    SEEDS + " Each network is asked at the first look at which its loss on training sentences was that low.",
+)
+def matched(levels: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Figure:
+    """{level: {radius: accuracies of the seeds}}, as `experiments.phonemes.matched` gives them."""
+    figure, axes, _ = over_radius(levels)
     axes.set_title(
         "share of frames of the validation voice guessed rightly, at the same training loss", loc="left"
     )
-    return Picture(
-        figure,
-        "The share of frames of the validation voice guessed rightly over the radius of the window, each"
-        " training stopped where its loss had fallen to the same level, a curve for each level.",
-        SEEDS
-        + " Each network is asked at the first look at which its loss on training sentences was that low.",
-    )
+    return figure
 
 
-@styled
-def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Picture:
-    """Receptive field over depth: how strongly the output at `centre` depends on each input, a row for each
-    number of layers.
-
-    `moved` are {layers: a number for each input}, such as a row of `measure.sensitivity`. Exactly 0 is
-    hatched: no way leads there; how far the rest reaches is written beside each row. `centre` is the middle
-    if left out. Raises ValueError where rows differ in length or hold what is no norm.
-    """
-    shares = {depth: _shares(row, depth) for depth, row in dict(moved).items()}
-    if len(sizes := {len(share) for share in shares.values()}) != 1:
-        raise ValueError(f"all rows must have the same number of inputs, got {sorted(sizes)}")
-    n = sizes.pop()
+@figure(
+    "A row for each number of layers, a cell for each input: the cells on which one output depends are"
+    " coloured, and the more layers, the wider they reach; the others are hatched.",
+    "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the"
+    " farthest inputs that still move it.",
+)
+def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Figure:
+    """{layers: a number for each input}, such as a row of `measure.sensitivity`; `centre`, the output that is
+    asked, is the middle if left out."""
+    rows = {depth: row.detach().to("cpu", torch.float64) for depth, row in moved.items()}
+    shares = {depth: row / row.max() for depth, row in rows.items()}
+    n = len(next(iter(shares.values())))
     centre = n // 2 if centre is None else centre
     figure, grid = canvas(len(shares), 1, width=7.4, height=0.95 + 0.45 * len(shares), sharex=True)
     floor = max(1e-6, min(share[share > 0].min().item() for share in shares.values()))
     colors = LogNorm(min(floor, 0.1), 1.0)
     for axes, (depth, share) in zip(grid[:, 0], shares.items(), strict=True):
-        ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
-        axes.add_patch(Rectangle((-0.5, -0.5), n, 1, zorder=-1, **ground))
-        cells = share.masked_fill(share == 0, torch.nan)[None].cpu().numpy()
-        transparent = colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0))
-        image = axes.imshow(cells, norm=colors, cmap=transparent, aspect="auto", interpolation="nearest")
+        image = draw_shares(axes, share[None], colors, aspect="auto", interpolation="nearest")
         seen = share.nonzero().flatten().tolist()
         axes.set_yticks([0], [f"{depth} layer{'s' if depth != 1 else ''}"])
-        axes.spines[:].set(visible=True, color="0.6")
         axes.plot([centre], [0], marker="v", color=CURVES[1], markersize=6, markeredgecolor="white")
         reach = f"{seen[0] - centre} … {seen[-1] - centre:+d}" if seen else "nothing"
         beside = {"xycoords": "axes fraction", "xytext": (8, 0), "textcoords": "offset points"}
         axes.annotate(reach.replace("-", "−"), (1.0, 0.5), **beside, va="center", fontsize=9.5)
         axes.tick_params(axis="x", bottom=axes is grid[-1, 0], labelbottom=axes is grid[-1, 0])
     grid[-1, 0].set_xlabel("input token")
-    place = {"fraction": 0.03, "pad": 0.14, "shrink": 0.9}
-    figure.colorbar(image, ax=grid, label="gradient / largest", **place).minorticks_off()
-    return Picture(
-        figure,
-        "A row for each number of layers, a cell for each input: the cells on which one output depends are"
-        " coloured, and the more layers, the wider they reach; the others are hatched.",
-        "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the"
-        " farthest inputs that still move it.",
-    )
-
-
-@styled
-def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
-    """Recall with a window: a table of accuracies, a row for each radius and number of layers, a column for
-    each distance of the symbol.
-
-    `rows` are those of `experiments.beyond`, of which `kind` ("point" or "plain") and "full" are drawn; each
-    cell holds the middle of the seeds. A line cuts each row where radius times layers ends: behind it the
-    symbol is out of reach. A star marks cells in which the gradient at the symbol is exactly 0 for all seeds,
-    before training and after.
-    """
-    found: dict[tuple, dict[int, list[Row]]] = {}
-    for row in rows:
-        if row.get("kind") in (kind, "full"):
-            far = math.inf if row["radius"] is None else row["radius"] * row["layers"]
-            net = (far, row["layers"], row["radius"] or 0)
-            found.setdefault(net, {}).setdefault(row["distance"], []).append(row)
-    distances = sorted({distance for cells in found.values() for distance in cells})
-    figure, grid = canvas(width=7.4, height=1.4 + 0.36 * len(found))
-    axes, labels = grid[0][0], []
-    for i, (net, cells) in enumerate(sorted(found.items())):
-        reach, layers, radius = net
-        labels.append(f"{layers} × {radius} = {reach}" if radius else f"{layers} × full")
-        for j, distance in enumerate(distances):
-            if distance in cells:
-                _answer(axes, (j, i), cells[distance])
-        if radius:
-            cut = sum(distance <= reach for distance in distances)
-            axes.plot([cut, cut], [i, i + 1], color=CURVES[1], linewidth=3.5, solid_capstyle="butt")
-    axes.set(xlim=(-0.05, len(distances) + 0.05), ylim=(len(found) + 0.05, -0.05), facecolor="0.95")
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.set_xticks([j + 0.5 for j in range(len(distances))], [str(distance) for distance in distances])
-    axes.set_yticks([i + 0.5 for i in range(len(found))], labels)
-    axes.set_xlabel("distance of the symbol, in tokens")
-    axes.set_ylabel("layers × radius = reach")
-    return Picture(
-        figure,
-        "A table of accuracies, a row for each number of layers and radius, a column for each distance of the"
-        " symbol; in each row a line stands where the reach ends.",
-        "The middle of the seeds; guessing gives 0.12, grey was not trained. Orange: the reach ends. A star:"
-        " the gradient at the symbol is exactly 0, before training and after, for all seeds.",
-    )
+    bar = figure.colorbar(image, ax=grid, label="gradient / largest", fraction=0.03, pad=0.14, shrink=0.9)
+    bar.minorticks_off()
+    return figure
 
 
 def _points(rows: Sequence[Row], kind: str) -> list[Row]:
-    found = [row for row in rows if row.get("kind") == kind]
-    return found
+    return [row for row in rows if row.get("kind") == kind]
 
 
 @styled
 def over_radius(
     curves: Mapping[str, Mapping[int | None, Sequence[float]]],
 ) -> tuple[Figure, Axes, list[int | None]]:
-    """Dots over the radius, and a line through the means, for each curve {radius: seeds}; the axis has a step
-    for each radius, full the last."""
+    """A canvas with {curve: {radius: values of the seeds}}, its axes, and the radii in their order, full the
+    last."""
     radii = {radius for curve in curves.values() for radius, values in curve.items() if values}
     radii = sorted(radii, key=lambda radius: math.inf if radius is None else radius)
     figure, grid = canvas(width=7.0, height=3.8)
@@ -346,29 +231,17 @@ def over_radius(
     return figure, axes, radii
 
 
-def _answer(axes: Axes, corner: tuple[int, int], rows: Sequence[Row]) -> None:
-    """A cell with the middle of the rows' accuracies, and a star where no gradient reaches the symbol in any
-    of them."""
-    share = statistics.median(row["accuracy"] for row in rows)
-    silent = all(row["gradient"] == row["gradient_after"] == 0 for row in rows)
-    (x, y), ground = corner, colormaps[HEAT](share)
-    axes.add_patch(Rectangle(corner, 1, 1, facecolor=ground, edgecolor="white"))
-    place = {"ha": "center", "va": "center", "fontsize": 9, "color": ink(share)}
-    axes.text(x + 0.5, y + 0.52, f"{share:.2f}" + (" *" if silent else ""), **place)
-
-
 def _forward(rows: Sequence[Row], backward: bool) -> list[Row]:
     """Rows of one kind of pass."""
-    found = [
+    return [
         row for row in rows if {"kind", "speech_s"} <= row.keys() and row.get("backward", False) == backward
     ]
-    return found
 
 
 def _curves(rows: Sequence[Row], x: str, y: str) -> dict[str, tuple[list, list, list, list]]:
     """{kind: (xs, lowest, median, highest)}; rows of the same kind and x are repeats."""
-    found = summary.bands([row for row in rows if row.get(y) is not None], "kind", x, y)
-    return {name: found[name] for name in sorted(found, key=_kind)}
+    bands = summary.bands([row for row in rows if row.get(y) is not None], "kind", x, y)
+    return {name: bands[name] for name in sorted(bands, key=_kind)}
 
 
 def _kind(name: str) -> int:
@@ -402,17 +275,3 @@ def _size(power: int) -> str:
         if power >= start:
             return f"{2 ** (power - start)} {unit}"
     return f"{2 ** (power + 30)} B"
-
-
-def _shares(row: Tensor, depth: int) -> Tensor:
-    """A row on the CPU, divided by its maximum."""
-    if not isinstance(row, Tensor) or row.ndim != 1 or not row.numel():
-        got = tuple(row.shape) if isinstance(row, Tensor) else type(row).__name__
-        raise ValueError(
-            f"the row of {depth} layers must be one number for each input, got {got}; take"
-            " measure.sensitivity(layer, x)[centre]"
-        )
-    row = row.detach().to("cpu", torch.float64)
-    if not row.isfinite().all() or row.min() < 0 or row.max() == 0:
-        raise ValueError(f"the row of {depth} layers must hold norms: finite, not negative and not all 0")
-    return row / row.max()

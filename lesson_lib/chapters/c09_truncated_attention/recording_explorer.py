@@ -154,7 +154,7 @@ class RecordingExplorer(Explorer):
             )
         low, high = torch.quantile(frames.flatten(), torch.tensor([0.02, 0.995], device="cpu")).tolist()
         self._image = pixels(((frames.mT.flip(0) - low) / max(high - low, 1e-6)).clamp(0, 1))
-        self._sounds = self._written(segments(self.guesses(), len(frames), self.names))
+        self._sounds = self._written(segments(self.guesses(), self.names))
         self.audio.value = wav
         self.frame.max = len(frames) - 1
         self.frame.value = len(frames) // 2

@@ -9,57 +9,53 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib import require
-from lesson_lib.charts.picture import CURVES, HEAT, Picture, canvas, styled
+from lesson_lib.charts.picture import CURVES, HEAT, canvas, figure
 
 Weights = Float[Tensor, " n"] | Mapping[str, Float[Tensor, " n"]]
 
 HOP_S = 0.01  # seconds from frame to frame
 
 
-@styled
+@figure(
+    "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
+    " the phonemes that are spoken.",
+    "Where no sound is written, silence.",
+)
 def utterance(
     frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], names: Sequence[str], *, title: str = ""
-) -> Picture:
-    """The frames of an utterance as a spectrogram, its phonemes written above, over time in seconds.
-
-    `names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not fit.
-    """
-    frames = checked_frames(frames)
+) -> Figure:
+    """`names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not
+    fit."""
+    frames = frames.detach().float().cpu()
     figure, (above, below) = _sheet([0.5, 2.2], width=8.0)
-    _phonemes(above, segments(labels, len(frames), names))
+    _phonemes(above, segments(labels, names))
     _spectrogram(below, frames)
     above.set_title(title, loc="left")
-    return Picture(
-        figure,
-        "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
-        " the phonemes that are spoken.",
-        "Where no sound is written, silence.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "A spectrogram with the spoken phonemes above it; below it each model's guesses, with a strip that"
+    " marks the frames whose guess is wrong.",
+    "Orange: wrong frames.",
+)
 def spoken(
     frames: Float[Tensor, "n bands"],
     labels: Int[Tensor, " n"],
     guesses: Mapping[str, Int[Tensor, " n"]],
     names: Sequence[str],
-) -> Picture:
-    """A spectrogram with the true phonemes above it and each model's guesses below; frames with a wrong guess
-    are marked.
-
-    `guesses` are {model: its label for each frame}. Raises as `utterance` does.
-    """
-    frames = checked_frames(frames)
-    truth = segments(labels, len(frames), names)
+) -> Figure:
+    """{model: its label for each frame}."""
+    frames = frames.detach().float().cpu()
+    truth = segments(labels, names)
     heights = [0.5, 1.9, *[0.5, 0.12] * len(guesses)]
     figure, (above, picture, *below) = _sheet(heights, width=8.0)
     _phonemes(above, truth, "spoken")
     _spectrogram(picture, frames)
     picture.set_xlabel("")
     picture.tick_params(labelbottom=False)
-    for (name, guess), said, wrong in zip(guesses.items(), below[::2], below[1::2], strict=True):
-        _phonemes(said, segments(guess, len(frames), names), name)
+    for (name, guess), strip, wrong in zip(guesses.items(), below[::2], below[1::2], strict=True):
+        _phonemes(strip, segments(guess, names), name)
         bad = (labels != guess).nonzero().flatten().tolist()
         wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
         wrong.spines[:].set_visible(False)
@@ -68,32 +64,19 @@ def spoken(
         wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
     below[-1].set_xlabel("seconds")
     below[-1].tick_params(axis="x", bottom=True, labelbottom=True)
-    return Picture(
-        figure,
-        "A spectrogram with the spoken phonemes above it; below it each model's guesses, with a strip that"
-        " marks the frames whose guess is wrong.",
-        "Orange: wrong frames.",
-    )
+    return figure
 
 
-@styled
-def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Picture:
-    """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of
-    `weights`, such as a layer.
-
-    `weights` are a row of a table of weights, or {name: row}. Raises ValueError where a row has not as many
-    weights as there are frames, and for a centre that is none of them.
-    """
-    frames = checked_frames(frames)
+@figure(
+    "A spectrogram with one frame marked, and below it the weights with which that frame looks at all"
+    " frames, as bars over time.",
+    "Orange: the frame that looks. Each row of bars sums to 1.",
+)
+def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Figure:
+    """A row of a table of weights, or {name: row}; `centre` is the frame that looks."""
+    frames = frames.detach().float().cpu()
     rows = {"weight": weights} if isinstance(weights, Tensor) else dict(weights)
     n = len(frames)
-    for name, row in rows.items():
-        if not isinstance(row, Tensor) or tuple(row.shape) != (n,):
-            got = tuple(row.shape) if isinstance(row, Tensor) else type(row).__name__
-            raise ValueError(
-                f"weights {name!r} must be one row of {n} weights, got {got}; take weights[head, centre]"
-            )
-    require.whole(at_least=0, at_most=n - 1, centre=centre)
     figure, (above, *below) = _sheet([1.7, *[0.75] * len(rows)], width=8.0)
     _spectrogram(above, frames)
     above.set_xlabel("")
@@ -108,50 +91,19 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
     below[-1].set_xlabel("seconds")
     for axes in (above, *below):
         axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
-    return Picture(
-        figure,
-        "A spectrogram with one frame marked, and below it the weights with which that frame looks at all"
-        " frames, as bars over time.",
-        "Orange: the frame that looks. Each row of bars sums to 1.",
-    )
+    return figure
 
 
-def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tuple[int, int, str]]:
+def segments(labels: Int[Tensor, " n"], names: Sequence[str]) -> list[tuple[int, int, str]]:
     """Stretches of equal labels as (first frame, frame behind the last, name).
 
-    Raises TypeError for labels that are no whole numbers, ValueError where there are not n of them or one has
-    no name.
-
-    >>> segments(torch.tensor([0, 0, 2]), 3, ["_", "a", "s"])
+    >>> segments(torch.tensor([0, 0, 2]), ["_", "a", "s"])
     [(0, 2, '_'), (2, 3, 's')]
     """
-    if not isinstance(labels, Tensor) or labels.dtype.is_floating_point or labels.dtype == torch.bool:
-        got = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
-        raise TypeError(
-            f"labels must be a tensor of whole numbers, one for each frame, got {got}; of logits take"
-            " argmax(-1)"
-        )
-    if tuple(labels.shape) != (n,):
-        raise ValueError(f"labels must be one for each of the {n} frames, got shape {tuple(labels.shape)}")
-    found = labels.tolist()
-    if min(found) < 0 or max(found) >= len(names):
-        raise ValueError(
-            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(found)} to"
-            f" {max(found)}"
-        )
-    starts = [i for i in range(n) if i == 0 or found[i] != found[i - 1]]
-    return [(i, j, names[found[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
-
-
-def checked_frames(frames: Float[Tensor, "n bands"]) -> Float[Tensor, "n bands"]:
-    """The frames on the CPU. Raises ValueError for what is no table of at least one frame."""
-    if not isinstance(frames, Tensor) or frames.ndim != 2 or not frames.numel():
-        got = tuple(frames.shape) if isinstance(frames, Tensor) else type(frames).__name__
-        raise ValueError(
-            f"frames must be a tensor (frames, bands) of one utterance, got {got}; take utterance.frames, or"
-            " frames[0] of a batch"
-        )
-    return frames.detach().float().cpu()
+    numbers = labels.tolist()
+    n = len(numbers)
+    starts = [i for i in range(n) if i == 0 or numbers[i] != numbers[i - 1]]
+    return [(i, j, names[numbers[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
 
 
 def _sheet(heights: Sequence[float], *, width: float) -> tuple[Figure, list[Axes]]:
@@ -167,13 +119,13 @@ def _spectrogram(axes: Axes, frames: Tensor) -> None:
     low, high = torch.quantile(
         frames.flatten()[:1_000_000], torch.tensor([0.02, 0.995], device="cpu")
     ).tolist()
-    place = {
+    style = {
         "origin": "lower",
         "aspect": "auto",
         "extent": (0, HOP_S * n, 0, bands),
         "interpolation": "nearest",
     }
-    axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
+    axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **style)
     axes.set_ylabel("band of pitch")
     axes.set_xlabel("seconds")
     axes.set_yticks(range(0, bands + 1, 20))
@@ -192,8 +144,8 @@ def _phonemes(axes: Axes, stretches: Sequence[tuple[int, int, str]], name: str =
         middle, half = (start + stop) / 2, (0.012 + 0.011 * len(text)) / 2 * total
         level = next((k for k in (1, 2, 0) if free[k] <= middle - half), None)
         if text != "_" and level is not None:
-            place = {"ha": "center", "va": "center", "fontsize": 9}
-            axes.text(HOP_S * middle, level + 0.5, text, **place)
+            style = {"ha": "center", "va": "center", "fontsize": 9}
+            axes.text(HOP_S * middle, level + 0.5, text, **style)
             free[level] = middle + half
     if name:
         axes.set_ylabel(name, rotation=0, ha="right", va="center")

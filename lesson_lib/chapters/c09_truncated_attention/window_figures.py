@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from lesson_lib import require
-from lesson_lib.charts.picture import CURVES, Picture, canvas, styled, trim
+from lesson_lib.charts.picture import CURVES, Picture, canvas, figure, styled, trim
 from lesson_lib.truncated import BLOCK
 
 PALE, SEEN, END = "#D6ECFA", CURVES[0], "#FBE3C0"
@@ -32,21 +31,13 @@ class Piece(NamedTuple):
         return (self.stop - self.start) * (self.keys[1] - self.keys[0])
 
 
-@styled
-def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
-    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column
-    for each key.
-
-    Raises ValueError for what is no boolean table.
-    """
+@figure(
+    "Tables of queries by keys: coloured cells say that the query may look at the key.",
+    "Blue: the query may look at the key.",
+)
+def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Figure:
+    """A mask, or {name: mask}."""
     masks = {"": masks} if isinstance(masks, Tensor) else dict(masks)
-    for name, mask in masks.items():
-        if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.dtype != torch.bool or not mask.numel():
-            got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-            raise ValueError(
-                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius)"
-                " makes one"
-            )
     figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
     for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
         queries, keys = mask.shape
@@ -57,25 +48,18 @@ def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Pict
         axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
     grid[0][0].set_ylabel("query")
     trim(figure)
-    return Picture(
-        figure,
-        "Tables of queries by keys: coloured cells say that the query may look at the key.",
-        "Blue: the query may look at the key.",
-    )
+    return figure
 
 
 def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
     """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go
     by themselves.
 
-    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a
-    block below 1.
+    `block` is the least number of queries in a block.
 
     >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
     [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
     """
-    require.whole(n=n, block=block)
-    require.whole(at_least=0, radius=radius)
     block = max(radius, block)
     count = (n - 2 * radius) // block
     if count < 2:
@@ -93,15 +77,9 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
 
 @styled
 def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
-    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what
-    is never computed.
-
-    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above
-    80.
-    """
+    """Pieces of at most 80 tokens, so that cells can be seen; real blocks have at least `truncated.BLOCK`
+    queries."""
     cut = pieces(n, radius, block)
-    if n > 80:
-        raise ValueError(f"n must be at most 80 tokens, so that cells can be seen, got {n}; take n=36")
     figure, grid = canvas(width=6.6, height=5.2)
     axes = grid[0][0]
     for piece in cut:

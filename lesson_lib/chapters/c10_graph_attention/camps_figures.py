@@ -1,16 +1,17 @@
 """The figures of part 10a: the club as a puzzle; who learns two labels, and who finds the others."""
 
 import torch
+from matplotlib.figure import Figure
 
 from lesson_lib.chapters.c10_graph_attention import graphs_figures
 from lesson_lib.chapters.c10_graph_attention.experiments import camps
 from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
-from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, figure
 from lesson_lib.experiments import results
 
 
 def puzzle(task: NodeTask) -> Picture:
-    """The graph with the classes of its known nodes only; all others are white."""
+    """`task` with the classes of its known nodes only."""
     seen = torch.full_like(task.y, -1)
     seen[task.known] = task.y[task.known]
     picture = graphs_figures.network(task, guesses=seen)
@@ -18,10 +19,13 @@ def puzzle(task: NodeTask) -> Picture:
     return Picture(picture.figure, alt, "A line: these two met outside the club.")
 
 
-@styled
-def compared() -> Picture:
-    """The stored runs of `experiments.camps`, a line for each system, a mark for each seed: on the left the
-    share of the others that it finds, on the right its loss on the two labels it was given."""
+@figure(
+    "All three along the edges: nearly all placed rightly, small loss. Full attention: half, and the loss"
+    " of a guess. With a residual path: about half, and a loss near 0.",
+    "A mark for each of three seeds. Dashed: a guess, 0.5 and ln 2 = 0.69.",
+)
+def compared() -> Figure:
+    """Of the stored experiment "camps"."""
     rows = [row for row in results("camps")["rows"] if row["kind"] == "point"]
     systems = camps.RECIPE["systems"]
     figure, grid = canvas(1, 2, width=7.4, height=2.8, sharey=True)
@@ -40,9 +44,4 @@ def compared() -> Picture:
     left.set_yticks(range(len(systems)), systems)
     left.set_ylim(len(systems) - 0.5, -0.5)
     right.set(xlim=(-0.03, 0.75), xlabel="loss on the two labels")
-    return Picture(
-        figure,
-        "All three along the edges: nearly all placed rightly, small loss. Full attention: half, and the loss"
-        " of a guess. With a residual path: about half, and a loss near 0.",
-        "A mark for each of three seeds. Dashed: a guess, 0.5 and ln 2 = 0.69.",
-    )
+    return figure

@@ -10,14 +10,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
 from lesson_lib import summary
 from lesson_lib.charts.basic import draw_table
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
-from lesson_lib.masks import check_edges
+from lesson_lib.charts.marks import note
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, figure, styled, trim
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]
@@ -29,10 +30,14 @@ STEPS = (  # of a message: the column's head, what is written under it
     ("message", "weight · v"),
 )
 PARTS = {"point": "", "even": ", weights held even"}  # of experiments.club, as they are named behind the kind
-SMALL_NODES, SMALL_EDGES = 8, 16  # that `writings` has room for
 
 
-@styled
+@figure(
+    "How a node is computed: a line for each node that it might look at, with score, weight, value and"
+    " message, and arrows that add the messages up in the node.",
+    "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no"
+    " message comes.",
+)
 def messages(
     scores: Sequence[float],
     weights: Sequence[float],
@@ -40,12 +45,8 @@ def messages(
     *,
     names: Sequence[str],
     node: str,
-) -> Picture:
-    """How one node is computed: a line for each node that it might look at, with score, weight, value and
-    message; the messages add up to the output.
-
-    A score of -inf stands for no edge.
-    """
+) -> Figure:
+    """A number of each for every name; a score of -inf stands for no edge."""
     sums = [weight * value for weight, value in zip(weights, values, strict=True)]
     count = len(names)
     figure, grid = canvas(width=7.6, height=1.1 + 0.58 * count)
@@ -77,27 +78,16 @@ def messages(
     axes.text(11.5, middle + 0.85, f"{_number(sum(sums))}", ha="center", va="center", fontweight="bold")
     axes.text(11.5, -1.35, "output", ha="center", fontsize=10, fontweight="bold")
     axes.text(11.5, -0.85, "sum of messages", ha="center", fontsize=9, color="0.35", style="italic")
-    return Picture(
-        figure,
-        "How a node is computed: a line for each node that it might look at, with score, weight, value and"
-        " message, and arrows that add the messages up in the node.",
-        "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no"
-        " message comes.",
-    )
+    return figure
 
 
-@styled
-def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
-    """Masks beside each other, a dark cell where the row's node may look at the column's. Raises ValueError
-    for what is no boolean table."""
-    for name, table in tables.items():
-        if not isinstance(table, Tensor) or table.dtype != torch.bool or table.ndim != 2 or not len(table):
-            got = f"{table.dtype} {tuple(table.shape)}" if isinstance(table, Tensor) else type(table).__name__
-            raise ValueError(
-                f"mask {name!r} must be a boolean table (n, n), got {got}; take masks.from_edges"
-            )
-    if not tables:
-        raise ValueError("tables must hold at least one mask, {name: table}, got none")
+@figure(
+    "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the"
+    " column.",
+    "Dark: i may look at j. A self-loop is a cell on the diagonal.",
+)
+def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Figure:
+    """{name: mask}."""
     figure, grid = canvas(1, len(tables), width=min(8.0, 2.7 * len(tables) + 0.4), height=3.4)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
         n = len(table)
@@ -115,36 +105,30 @@ def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
         axes.set_yticks(ticks)
     grid[0][0].set_ylabel("node i")
     trim(figure)
-    return Picture(
-        figure,
-        "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the"
-        " column.",
-        "Dark: i may look at j. A self-loop is a cell on the diagonal.",
-    )
+    return figure
 
 
-@styled
-def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
-    """Accuracy of each kind of model, a panel for each task: a mark for each seed, a bar at their mean, and a
-    dashed line at chance.
-
-    `rows` are those of `experiments.club`; drawn are its parts "point" and "even". `chance` names the tasks,
-    in this order: {task: accuracy of guessing}.
-    """
+@figure(
+    "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for"
+    " each kind, with a dashed line at the accuracy of guessing.",
+    "A mark for each seed; the upright bar is their mean. Counted are nodes whose class was not given.",
+)
+def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Figure:
+    """Rows "point" and "even" of `experiments.club`; {task: accuracy of guessing}, in the order of the
+    panels."""
     rows = [row for row in rows if row.get("part") in PARTS]
     panels = {task: [row for row in rows if row["task"] == task] for task in chance}
-    kinds = dict.fromkeys(row["kind"] for found in panels.values() for row in found)
-    there = {(row["kind"], row["part"]) for found in panels.values() for row in found}
+    kinds = dict.fromkeys(row["kind"] for of_task in panels.values() for row in of_task)
+    there = {(row["kind"], row["part"]) for of_task in panels.values() for row in of_task}
     names = [(kind, part) for kind in kinds for part in PARTS if (kind, part) in there]
     width = min(8.0, 2.2 + 2.6 * len(panels))
     figure, grid = canvas(1, len(panels), width=width, height=1.1 + 0.34 * len(names), sharey=True)
-    for axes, (task, found) in zip(grid[0], panels.items(), strict=True):
+    for axes, (task, of_task) in zip(grid[0], panels.items(), strict=True):
         for y, name in enumerate(names):
-            mine = [row["accuracy"] for row in found if (row["kind"], row["part"]) == name]
+            mine = [row["accuracy"] for row in of_task if (row["kind"], row["part"]) == name]
             _swarm(axes, mine, y, color(y % 7), MARKERS[y % len(MARKERS)])
         axes.axvline(chance[task], color="0.4", linestyle="--", linewidth=1, zorder=0)
-        beside = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, 2)}
-        axes.annotate("guessing", (chance[task], 1.0), **beside, ha="center", fontsize=9, color="0.35")
+        note(axes, "guessing", x=chance[task], shift=(0, 2), ha="center", color="0.35")
         axes.set_xlim(-0.03, 1.06)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
         axes.set_title(task.replace(", ", ",\n"), loc="left", pad=16)
@@ -154,25 +138,18 @@ def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
         axes.grid(axis="y", color="0.92")
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
-    return Picture(
-        figure,
-        "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for"
-        " each kind, with a dashed line at the accuracy of guessing.",
-        "A mark for each seed; the upright bar is their mean. Counted are nodes whose class was not given.",
-    )
+    return figure
 
 
-@styled
-def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
-    """Where the weight goes: for each table a panel with a bar for each node, its weight on nodes it may look
-    at and, hatched, on strangers.
-
-    `mask[i, j]` is True where i may look at j. Nodes stand in the order of how many they may look at. Raises
-    ValueError for other shapes.
-    """
-    n = _joined(mask)
-    tables = {name: _square(table, name, n, 2) for name, table in _some(weights).items()}
-    seen = mask.cpu()
+@figure(
+    "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to"
+    " itself, and how much to nodes to which it has no edge.",
+    "A bar for each node; its weights sum to 1. The number is the mean over the nodes.",
+)
+def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Figure:
+    """{name: weights (n, n)}; `mask[i, j]` is True where i may look at j."""
+    n, seen = len(mask), mask.cpu()
+    tables = {name: table.detach().to("cpu", torch.float64) for name, table in weights.items()}
     order = seen.sum(-1).argsort(stable=True)
     figure, grid = canvas(1, len(tables), width=min(8.0, 1.2 + 3.4 * len(tables)), height=3.3, sharey=True)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
@@ -189,63 +166,55 @@ def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"
         axes.set_xticks([])
     grid[0][0].set_ylabel("weight, summed")
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to"
-        " itself, and how much to nodes to which it has no edge.",
-        "A bar for each node; its weights sum to 1. The number is the mean over the nodes.",
-    )
+    return figure
 
 
-@styled
-def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
-    """Over how many nodes a node's weights are spread, exp(entropy), against how many it may look at; on the
-    diagonal all of them count alike.
-
-    A mark for each head and node, a panel for each table. Raises ValueError for other shapes.
-    """
-    n = _joined(mask)
-    tables = {name: _square(table, name, n, 3) for name, table in _some(weights).items()}
+@figure(
+    "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for"
+    " each node and head; a dashed line where all of them get the same weight.",
+    "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are"
+    " equal.",
+)
+def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Figure:
+    """{name: weights (h, n, n)}; spread is exp(entropy)."""
+    tables = {name: table.detach().to("cpu", torch.float64) for name, table in weights.items()}
     degrees = mask.cpu().sum(-1)
     most = int(degrees.max())
     figure, grid = canvas(1, len(tables), width=min(8.0, 0.8 + 2.9 * len(tables)), height=3.5, sharey=True)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
         spread = torch.special.entr(table).sum(-1).exp()
         axes.plot([1, most], [1, most], color="0.5", linewidth=1, linestyle="--", zorder=0)
-        for head, found in enumerate(spread.tolist()):
+        for head, nodes in enumerate(spread.tolist()):
             style = {"color": color(head), "marker": MARKERS[head % len(MARKERS)], "alpha": 0.75}
             axes.plot(
-                degrees.tolist(), found, linestyle="none", markersize=5, label=f"head {head + 1}", **style
+                degrees.tolist(), nodes, linestyle="none", markersize=5, label=f"head {head + 1}", **style
             )
         axes.set_title(name, loc="left")
         axes.set_xlabel("nodes it may look at")
         axes.set(xlim=(0, most + 1), ylim=(0, most + 1))
         axes.yaxis.get_major_locator().set_params(integer=True)
     grid[0][0].set_ylabel("nodes its weights are spread over")
-    found = {
+    legend = {
         label: mark for axes in grid[0] for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=6, frameon=False)
-    return Picture(
-        figure,
-        "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for"
-        " each node and head; a dashed line where all of them get the same weight.",
-        "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are"
-        " equal.",
-    )
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=6, frameon=False)
+    return figure
 
 
-@styled
-def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
-    """Accuracy over the share of edges that stay within a class, a curve for each kind of model, a mark for
-    each seed; a line at chance.
-
-    `rows` are those of `experiments.club`; drawn is their part "within".
-    """
+@figure(
+    "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of"
+    " model, with a dashed line at the accuracy of guessing.",
+    "A mark for each seed, a line through their means; marks of one share stand side by side. On the left"
+    " most neighbours are of another class.",
+    width=6.8,
+    height=4.0,
+    x="share of edges within a class",
+    y="accuracy",
+)
+def over_homophily(axes: Axes, rows: Sequence[Row], chance: float) -> None:
+    """Rows "within" of `experiments.club`, and the accuracy of guessing."""
     rows = [row for row in rows if row.get("part") == "within"]
     curves = summary.gathered(rows, "kind", "within", "accuracy")
-    figure, grid = canvas(width=6.8, height=4.0)
-    axes = grid[0][0]
     for k, (name, cases) in enumerate(curves.items()):
         aside = 0.006 * (k - (len(curves) - 1) / 2)
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
@@ -255,30 +224,15 @@ def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
         dots = [(x + aside, y) for x in xs for y in cases[x]]
         axes.plot(*zip(*dots, strict=True), linestyle="none", alpha=0.4, **style)
     axes.axhline(chance, color="0.4", linestyle="--", linewidth=1, zorder=0)
-    beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
-    axes.annotate("guessing", (1.0, chance), **beside, va="center", fontsize=9, color="0.35")
+    note(axes, "guessing", y=chance, va="center", color="0.35")
     axes.set_xticks(sorted({row["within"] for row in rows}))
-    axes.set_xlabel("share of edges within a class")
-    axes.set_ylabel("accuracy")
     axes.set_ylim(top=1.02)
-    figure.legend(loc="outside lower center", ncols=min(4, len(curves)), frameon=False)
-    return Picture(
-        figure,
-        "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of"
-        " model, with a dashed line at the accuracy of guessing.",
-        "A mark for each seed, a line through their means; marks of one share stand side by side. On the left"
-        " most neighbours are of another class.",
-    )
+    axes.figure.legend(loc="outside lower center", ncols=min(4, len(curves)), frameon=False)
 
 
 @styled
 def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
-    """MiB and seconds of forms of graph attention over the number of nodes, all axes logarithmic; repeats
-    become a band round their middle.
-
-    `rows` hold "kind", "n", "seconds" and "mib", all of the CPU; `gpu` as `seconds_beside` takes it. In the
-    CPU's panels thin grey lines rise as n and n².
-    """
+    """Rows of the CPU with "kind", "n", "seconds" and "mib"; `gpu` as `seconds_beside` takes it."""
     rows = [row for row in rows if {"kind", "n", "seconds", "mib"} <= row.keys()]
     picture = seconds_beside(
         summary.bands(rows, "kind", "n", "seconds"),
@@ -300,24 +254,15 @@ def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
     return picture
 
 
-@styled
-def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
-    """Scores of all queries (rows) and keys (columns), a map for each kind; in each row the highest score is
-    framed.
-
-    Raises ValueError for what is no table.
-    """
-    shown = {}
-    for name, table in _some(tables).items():
-        if (
-            not isinstance(table, Tensor)
-            or table.ndim != 2
-            or not table.numel()
-            or not table.isfinite().all()
-        ):
-            got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
-            raise ValueError(f"table {name!r} must hold finite scores (n, m), got {got}; take one head")
-        shown[name] = table.detach().to("cpu", torch.float64)
+@figure(
+    "Maps of scores, a row for each query and a column for each key; in each row the highest score is"
+    " framed.",
+    "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like"
+    " the same key best.",
+)
+def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Figure:
+    """{kind: scores (n, m)}."""
+    shown = {name: table.detach().to("cpu", torch.float64) for name, table in tables.items()}
     figure, grid = canvas(1, len(shown), width=min(8.0, 3.6 * len(shown) + 0.4), height=4.0)
     for axes, (name, table) in zip(grid[0], shown.items(), strict=True):
         small = table.numel() <= 64 and table.shape[1] * len(shown) <= 16
@@ -334,26 +279,17 @@ def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
             figure.colorbar(image, ax=axes, label="score", fraction=0.05)
     grid[0][0].set_ylabel("queries i")
     trim(figure)
-    return Picture(
-        figure,
-        "Maps of scores, a row for each query and a column for each key; in each row the highest score is"
-        " framed.",
-        "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like"
-        " the same key best.",
-    )
+    return figure
 
 
-@styled
-def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
-    """A small graph in three ways: drawn with arrows, as a list of edges, as a mask. Raises ValueError for
-    more than 8 nodes or 16 edges."""
-    check_edges(edge_index, n)
+@figure(
+    "A small graph three times: as circles with arrows, as a list of sources above targets, and as a"
+    " table with a dark cell for each edge.",
+    "An edge from j to i lets i look at j: it is a dark cell in row i and column j.",
+)
+def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Figure:
+    """Of at most 8 nodes and 16 edges."""
     pairs = edge_index.T.tolist()
-    if not 2 <= n <= SMALL_NODES or not 1 <= len(pairs) <= SMALL_EDGES:
-        raise ValueError(
-            f"writings has room for 2 to {SMALL_NODES} nodes and 1 to {SMALL_EDGES} edges, got {n} and"
-            f" {len(pairs)}"
-        )
     figure, grid = canvas(1, 3, width=7.8, height=3.0, width_ratios=[1.1, 1.2, 1.0])
     drawn, listed, table = grid[0]
     _arrows(drawn, pairs, n)
@@ -369,12 +305,7 @@ def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
     for axes, title in zip(grid[0], ("arrows", "edge_index", "mask"), strict=True):
         axes.set_title(title)
         axes.set_anchor("N")  # so that the titles stand on one line
-    return Picture(
-        figure,
-        "A small graph three times: as circles with arrows, as a list of sources above targets, and as a"
-        " table with a dark cell for each edge.",
-        "An edge from j to i lets i look at j: it is a dark cell in row i and column j.",
-    )
+    return figure
 
 
 def _arrows(axes: Axes, pairs: Sequence[Sequence[int]], n: int) -> None:
@@ -393,9 +324,9 @@ def _arrows(axes: Axes, pairs: Sequence[Sequence[int]], n: int) -> None:
         axes.add_patch(
             FancyArrowPatch(places[j], places[i], shrinkA=11, shrinkB=11, connectionstyle=bent, **style)
         )
-    for k, place in enumerate(places):
-        axes.add_patch(Circle(place, 0.2, facecolor=CURVES[5], edgecolor="black", zorder=2))
-        axes.text(*place, str(k), ha="center", va="center_baseline", zorder=3)
+    for k, center in enumerate(places):
+        axes.add_patch(Circle(center, 0.2, facecolor=CURVES[5], edgecolor="black", zorder=2))
+        axes.text(*center, str(k), ha="center", va="center_baseline", zorder=3)
 
 
 def _list(axes: Axes, pairs: Sequence[Sequence[int]]) -> None:
@@ -414,10 +345,10 @@ def _list(axes: Axes, pairs: Sequence[Sequence[int]]) -> None:
         axes.add_patch(Rectangle((-0.5, y - 1), len(row), 2, fill=False, edgecolor="0.6"))
 
 
-def _circle(axes: Axes, place: tuple[float, float], text: str, ground: str, *, ring: bool = False) -> None:
+def _circle(axes: Axes, center: tuple[float, float], text: str, ground: str, *, ring: bool = False) -> None:
     style = {"edgecolor": CURVES[1] if ring else "black", "linewidth": 3 if ring else 1}
-    axes.add_patch(Circle(place, 0.36, facecolor=ground, zorder=3, **style))
-    axes.text(*place, text, ha="center", va="center_baseline", zorder=4, fontsize=9.5)
+    axes.add_patch(Circle(center, 0.36, facecolor=ground, zorder=3, **style))
+    axes.text(*center, text, ha="center", va="center_baseline", zorder=4, fontsize=9.5)
 
 
 def _number(value: float) -> str:
@@ -449,36 +380,8 @@ def _guides(axes: Axes) -> None:
         ys = [start * (x / first) ** power for x in xs]
         axes.plot(xs, ys, color="0.7", linewidth=0.8, zorder=0)
         inside = max(k / 20 for k in range(21) if start * (last / first) ** (power * k / 20) <= limits[1])
-        place = first * (last / first) ** inside, start * (last / first) ** (power * inside)
+        spot = first * (last / first) ** inside, start * (last / first) ** (power * inside)
         axes.annotate(
-            text, place, xytext=(3, -3), textcoords="offset points", fontsize=9, color="0.45", va="top"
+            text, spot, xytext=(3, -3), textcoords="offset points", fontsize=9, color="0.45", va="top"
         )
     axes.set_ylim(limits)
-
-
-def _some(tables: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    if not isinstance(tables, Mapping) or not tables:
-        got = "none" if isinstance(tables, Mapping) else type(tables).__name__
-        raise ValueError(f"tables must be a mapping {{name: table}} with at least one, got {got}")
-    return tables
-
-
-def _joined(mask: Tensor) -> int:
-    """The number of nodes of a boolean mask."""
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.ndim != 2 or len(set(mask.shape)) > 1:
-        got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"mask must be a boolean table (n, n), got {got}; take masks.from_edges")
-    return len(mask)
-
-
-def _square(table: Tensor, name: str, n: int, axes: int) -> Tensor:
-    """A table of weights on the CPU, of n nodes."""
-    wanted = (n, n) if axes == 2 else ("h", n, n)
-    if not isinstance(table, Tensor) or table.ndim != axes or table.shape[-2:] != (n, n):
-        got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
-        told = f"({', '.join(map(str, wanted))})"
-        raise ValueError(
-            f"weights {name!r} must be a tensor {told}, got {got}; the first axis of look(...).weights are"
-            " heads"
-        )
-    return table.detach().to("cpu", torch.float64)

@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
-from lesson_lib import require
 from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
 from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.masks import check_edges
@@ -87,15 +86,11 @@ def network(
     guesses: Int[Tensor, " n"] | None = None,
     title: str = "",
 ) -> Picture:
-    """A graph: shapes tell the true classes, colours too or, with `guesses`, the guessed ones; a thick frame
-    has a node whose class is known.
+    """Shapes tell the true classes of a task, colours too or, with `guesses`, the guessed ones (-1 is none: a
+    white circle); edges in `cut`, pairs of nodes, are dashed.
 
-    With `weights`, of one head or a mean of heads, each half of an edge is as thick as the weight that the
-    node at its end gives to the other. With a `node`, that one is ringed and only its own weights are drawn,
-    as arrows from where it looks; weights on nodes without an edge are dashed. A guess of -1 is none: a white
-    circle. Edges in `cut`, pairs of nodes, are drawn dashed in grey. Raises TypeError for what is no
-    NodeTask, ValueError for weights or guesses of another shape, a node that is not there, and a cut where no
-    edge is.
+    With `weights`, of one head or a mean of heads, edges are as thick as they are; with a `node` only its own
+    are drawn, those on nodes without an edge dashed.
     """
     drawing = draw(task, weights=weights, node=node, cut=cut, guesses=guesses)
     above = 0.4 if title else 0.0
@@ -124,11 +119,9 @@ def draw(
     pointed: Pair | None = None,
 ) -> Drawing:
     """Where everything of a graph stands, in which colour and how thick; `pointed` is an edge to be marked.
-    Arguments and errors as in `network`."""
-    places, radius = _checked(task, weights, node, guesses)
-    edges, gone = _edges(task), _pairs(cut)
-    if lost := [pair for pair in gone if pair not in edges and pair[::-1] not in edges]:
-        raise ValueError(f"cut must hold edges of the graph, and none joins {lost[0][0]} and {lost[0][1]}")
+    Arguments as in `network`."""
+    places, radius = _laid(task)
+    edges, gone = _edges(task), {(min(pair), max(pair)) for pair in cut}
     lines = [_bare(pair, edges, places, radius, gone, pointed) for pair in edges if _first(pair, edges)]
     largest = None
     if weights is not None:
@@ -142,14 +135,14 @@ def draw(
         )
         lines += more
     known, truth = set(task.known.tolist()), task.y.tolist()
-    said = truth if guesses is None else guesses.tolist()
+    guessed = truth if guesses is None else guesses.tolist()
     marks = [
         _mark(
             k,
             places[k],
             radius,
             truth[k],
-            said[k],
+            guessed[k],
             numbered=len(truth) <= NUMBERED,
             known=k in known,
             ring=k == node,
@@ -179,56 +172,29 @@ def paint(axes: Axes, drawing: Drawing, unit: float) -> None:
         shape = Polygon(mark.corners, **style) if mark.corners else Circle(mark.place, mark.radius, **style)
         axes.add_patch(shape)
         if mark.text:
-            place = {
+            text_style = {
                 "ha": "center",
                 "va": "center_baseline",
                 "fontsize": 0.95 * mark.radius * unit,
                 "zorder": 5,
             }
-            axes.text(*mark.place, mark.text, **place)
+            axes.text(*mark.place, mark.text, **text_style)
 
 
-def corners(shape: int, place: Point, radius: float) -> tuple[Point, ...]:
+def corners(shape: int, center: Point, radius: float) -> tuple[Point, ...]:
     """The corners of the shape of class number `shape`, of nearly the same area for all; none for class 0, a
     circle."""
     count, turned, size = ((0, 0, 0), (4, 45, 1.25), (3, 90, 1.55), (4, 0, 1.3), (5, 90, 1.2), (6, 0, 1.12))[
         shape
     ]
-    x, y = place
+    x, y = center
     angles = [math.radians(turned + 360 * k / count) for k in range(count)]
     return tuple((x + radius * size * math.cos(a), y + radius * size * math.sin(a)) for a in angles)
 
 
-def _checked(
-    task: NodeTask, weights: Tensor | None, node: int | None, guesses: Tensor | None
-) -> tuple[list[Point], float]:
-    """The nodes' places on the sheet and their radius, once everything fits together."""
-    if not isinstance(task, NodeTask):
-        raise TypeError(f"task must be a graphs.NodeTask, got {type(task).__name__}; take graphs.karate()")
+def _laid(task: NodeTask) -> tuple[list[Point], float]:
+    """The nodes' places on the sheet, and their radius."""
     n = len(task.y)
-    if len(task.classes) > len(COLORS):
-        raise ValueError(f"task must have at most {len(COLORS)} classes to be drawn, got {len(task.classes)}")
-    if weights is not None:
-        if not isinstance(weights, Tensor) or weights.shape != (n, n):
-            got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
-            raise ValueError(
-                f"weights must be a tensor {(n, n)}, got {got}; of several heads take one, or weights.mean(0)"
-            )
-        if not weights.isfinite().all() or weights.min() < 0:
-            raise ValueError("weights must be finite and not negative; pass weights, not scores")
-    if node is not None:
-        require.whole(at_least=0, at_most=n - 1, node=node)
-    if guesses is not None:
-        if not isinstance(guesses, Tensor) or guesses.shape != (n,) or guesses.is_floating_point():
-            got = tuple(guesses.shape) if isinstance(guesses, Tensor) else type(guesses).__name__
-            raise ValueError(
-                f"guesses must be a tensor of {n} whole numbers, got {got}; take logits.argmax(-1)"
-            )
-        if not -1 <= guesses.min() <= guesses.max() < len(task.classes):
-            raise ValueError(
-                f"guesses must be classes 0 to {len(task.classes) - 1}, or -1 for none, got"
-                f" {guesses.unique().tolist()}"
-            )
     places = task.places.detach().to("cpu", torch.float64)
     low, high = places.amin(0), places.amax(0)
     radius = min(0.23, 1.55 / n**0.5)
@@ -256,18 +222,6 @@ def _edges(task: NodeTask) -> set[Pair]:
     check_edges(task.edge_index, len(task.y))
     source, target = task.edge_index.tolist()
     return {(j, i) for j, i in zip(source, target, strict=True) if i != j}
-
-
-def _pairs(cut: Sequence[Pair]) -> set[Pair]:
-    pairs = list(cut) if isinstance(cut, list | tuple | set | frozenset) else [cut]
-    for pair in pairs:
-        if (
-            not isinstance(pair, tuple | list)
-            or len(pair) != 2
-            or not all(isinstance(end, int) for end in pair)
-        ):
-            raise ValueError(f"cut must hold pairs of nodes, such as [(0, 1)], got {pair!r}")
-    return {(min(pair), max(pair)) for pair in pairs}
 
 
 def _both(pairs: set[Pair]) -> set[Pair]:
@@ -359,13 +313,21 @@ def _loop(node: int, edges: set[Pair], places: list[Point], radius: float) -> tu
 
 
 def _mark(
-    node: int, place: Point, radius: float, truth: int, said: int, *, numbered: bool, known: bool, ring: bool
+    node: int,
+    center: Point,
+    radius: float,
+    truth: int,
+    guess: int,
+    *,
+    numbered: bool,
+    known: bool,
+    ring: bool,
 ) -> Mark:
-    shape = () if said < 0 else corners(truth, place, radius)
-    ground = "white" if said < 0 else COLORS[said]
-    wrong, thin = 0 <= said != truth, min(0.025, radius / 8)
+    shape = () if guess < 0 else corners(truth, center, radius)
+    ground = "white" if guess < 0 else COLORS[guess]
+    wrong, thin = 0 <= guess != truth, min(0.025, radius / 8)
     frame = 2.8 * thin if known else 2.2 * thin if wrong else thin
-    return Mark(node, place, radius, shape, ground, str(node) if numbered else "", frame, wrong, ring)
+    return Mark(node, center, radius, shape, ground, str(node) if numbered else "", frame, wrong, ring)
 
 
 def _toward(start: Point, end: Point, far: float) -> Point:
@@ -410,21 +372,21 @@ def _alt(weights: Tensor | None, node: int | None, guesses: Tensor | None) -> st
 
 
 def _caption(drawing: Drawing, weights: Tensor | None, node: int | None, guesses: Tensor | None) -> str:
-    told = []
+    sentences = []
     if guesses is not None and (guesses >= 0).any():
-        told.append("Shape: the true class. Colour: the guess. Dashed frame: the two differ.")
+        sentences.append("Shape: the true class. Colour: the guess. Dashed frame: the two differ.")
     if guesses is not None and (guesses < 0).any():
-        told.append("White: no class is given.")
+        sentences.append("White: no class is given.")
     if weights is not None and node is None:
-        told.append(
+        sentences.append(
             "The half of a line next to a node is as thick as the weight that this node gives to the one at"
             " the other end."
         )
     if weights is not None and node is not None:
-        told.append(
+        sentences.append(
             "Arrows are as thick as the ringed node's weights; the small circle beside it is its weight on"
             " itself."
         )
         if any(line.color == STRANGER for line in drawing.lines):
-            told.append("Dashed: weight on a node to which no edge leads.")
-    return " ".join(told)
+            sentences.append("Dashed: weight on a node to which no edge leads.")
+    return " ".join(sentences)

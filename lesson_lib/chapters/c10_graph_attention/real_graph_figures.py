@@ -17,7 +17,7 @@ SHOWN = ("words alone", "GCN", "GAT", "dot products", "own words beside")
 
 
 def where_edges_lead() -> Picture:
-    """A table: of the edges that lead to a chapter's nodes, the share that comes from each chapter."""
+    """Of the library's graph."""
     graph = library.load()
     source, target = graph.y[graph.edge_index]
     k = len(graph.chapters)
@@ -38,7 +38,7 @@ def where_edges_lead() -> Picture:
 
 
 def two_deals() -> Picture:
-    """Stored scores of words alone and of GCN, nodes dealt one by one and by families."""
+    """Of the stored experiment "real_graph"."""
     rows = results("real_graph")["rows"]
     groups = {}
     for kind in ("words alone", "GCN"):
@@ -55,7 +55,7 @@ def two_deals() -> Picture:
 
 
 def networks() -> Picture:
-    """Stored scores of all kinds on the graph as it is."""
+    """Of the stored experiment "real_graph"."""
     rows = results("real_graph")["rows"]
     return _dots(
         {kind: _scores(rows, kind, part="point", share=0.0) for kind in KINDS},
@@ -69,7 +69,7 @@ def networks() -> Picture:
 
 @styled
 def misleading() -> Picture:
-    """Stored scores over the share of edges that is shuffled."""
+    """Of the stored experiment "real_graph"."""
     rows = [row for row in results("real_graph")["rows"] if row["part"] == "point" and row["kind"] in SHOWN]
     picture = lines(
         {"right answers": summary.bands(rows, "kind", "share", "score")},
@@ -88,14 +88,14 @@ def misleading() -> Picture:
 
 
 def where_weights_lie() -> Picture:
-    """Stored weights of the first layer on the shuffled graph, each divided by an even one."""
+    """Of the stored experiment "real_graph", all edges shuffled."""
     rows = [row for row in results("real_graph")["rows"] if row.get("share") == 1.0]
-    told = {"same": "a node of its chapter", "other": "a node of another", "own": "itself"}
+    names = {"same": "a node of its chapter", "other": "a node of another", "own": "itself"}
     return _dots(
         {
             f"{kind}: {name}": [row[column] for row in rows if row["kind"] == kind]
             for kind in ("GAT", "dot products")
-            for column, name in told.items()
+            for column, name in names.items()
         },
         axis="weight / even weight",
         limits=(0.0, 4.0),

@@ -2,9 +2,11 @@
 
 from statistics import fmean
 
+from matplotlib.axes import Axes
+
 from lesson_lib.chapters.c11_efficient_attention import figures
 from lesson_lib.chapters.c11_efficient_attention.experiments import arena, bottleneck
-from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, color, figure
 from lesson_lib.experiments import results
 
 TASKS = tuple(task for task in arena.TASKS if task not in arena.RECIPE["dropped"])
@@ -29,7 +31,7 @@ def guessed() -> dict[str, float]:
 
 
 def bars() -> Picture:
-    """The stored arena: a panel for each task with the accuracies of each kind of attention."""
+    """`arena_bars` of the stored experiment "arena"."""
     picture = figures.arena_bars(reached(), guessed())
     picture.alt = (
         "Accuracies on four tasks. Pairs: full attention is far ahead. Digits: low rank is. Text and"
@@ -41,38 +43,35 @@ def bars() -> Picture:
 def without(left_out: str | None = None) -> dict[str, float]:
     """Each kind's mean accuracy over the tasks of the stored arena but `left_out`, the best first."""
     kept = [task for task in TASKS if task != left_out]
-    found = {kind: fmean(fmean(of[task]) for task in kept) for kind, of in reached().items()}
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+    means = {kind: fmean(fmean(of[task]) for task in kept) for kind, of in reached().items()}
+    return dict(sorted(means.items(), key=lambda pair: -pair[1]))
 
 
-@styled
-def through_one_token() -> Picture:
-    """The share of questions answered rightly, over the number of pairs: full attention, and all through one
-    global token."""
-    figure, grid = canvas(width=6.0, height=3.2)
-    axes = grid[0][0]
+@figure(
+    "Accuracy over the number of pairs: full attention stays at the top; through one global token it"
+    " falls as pairs become more.",
+    "A mark for each of three seeds. Dotted: a guess.",
+    width=6.0,
+    height=3.2,
+    title="share of questions answered rightly",
+    legend=2,
+)
+def through_one_token(axes: Axes) -> None:
+    """Of the stored experiment "bottleneck"; the line is the mean of the seeds."""
     counts = bottleneck.RECIPE["counts"]
     names = {"full": "full attention", "window and global": "all through one global token"}
     for k, (kind, name) in enumerate(names.items()):
-        found = [
+        shares = [
             [row["accuracy"] for row in results("bottleneck")["rows"]
              if (row["kind"], row["attention"], row["count"]) == ("point", kind, count)]
             for count in counts
         ]  # fmt: skip
         style = {"color": color(k), "marker": MARKERS[k], "markersize": 7}
-        axes.plot(counts, [fmean(seeds) for seeds in found], color=color(k), linewidth=1.5)
-        marks = [(count, share) for count, seeds in zip(counts, found, strict=True) for share in seeds]
+        axes.plot(counts, [fmean(seeds) for seeds in shares], color=color(k), linewidth=1.5)
+        marks = [(count, share) for count, seeds in zip(counts, shares, strict=True) for share in seeds]
         axes.plot(*zip(*marks, strict=True), **style, linestyle="none", alpha=0.8, label=name)
     axes.axhline(1 / 8, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
     axes.set(ylim=(0, 1.05), xlabel="pairs")
-    axes.set_title("share of questions answered rightly", loc="left")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Accuracy over the number of pairs: full attention stays at the top; through one global token it"
-        " falls as pairs become more.",
-        "A mark for each of three seeds. Dotted: a guess.",
-    )

@@ -11,19 +11,17 @@ import torch
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.chapters.c11_efficient_attention.drawing import (
     DASHES,
     EMPTY,
     MUTED,
-    all_of,
     legend_below,
-    plain_axis,
-    power_ticks,
 )
 from lesson_lib.chapters.c11_efficient_attention.keys_figures import (  # noqa: F401
-    cache_growth,
     next_token,
     shared_bits,
     shared_heads,
@@ -34,7 +32,8 @@ from lesson_lib.chapters.c11_efficient_attention.machines_figures import (  # no
     tile_order,
     tiles,
 )
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, styled, trim
+from lesson_lib.charts.marks import doubling_ticks, note, plain_ticks
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, figure, styled, trim
 
 Draws = Sequence[tuple[float, Sequence[float]]]
 Box = Sequence[float] | numpy.ndarray
@@ -56,34 +55,19 @@ class Spot(NamedTuple):
     text: str
 
 
-@styled
-def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
-    """Masks as small tables, four in a row, a dark cell where the query may look at the key, and over each
-    its share of all pairs.
-
-    Raises ValueError for what is no boolean square, and for none or more than 12 of them.
-    """
-    some = all_of(masks, "masks", "mask")
-    if len(some) > 12:
-        raise ValueError(f"masks must be at most 12, so that cells can be seen, got {len(some)}")
-    for name, mask in some.items():
-        if (
-            not isinstance(mask, Tensor)
-            or mask.dtype != torch.bool
-            or mask.ndim != 2
-            or not mask.numel()
-            or len(set(mask.shape)) > 1
-        ):
-            got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-            raise ValueError(
-                f"mask {name!r} must be a boolean table (n, n), got {got}; masks.window(n, radius) makes one"
-            )
-    across = min(4, len(some)) if len(some) not in (5, 6) else 3
-    rows = math.ceil(len(some) / across)
+@figure(
+    "Small tables of queries by keys, one for each pattern: dark cells are the pairs that may look;"
+    " over each table stands its share of all pairs.",
+    "Dark: the query of the row may look at the key of the column.",
+)
+def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Figure:
+    """{pattern: mask}, four in a row."""
+    across = min(4, len(masks)) if len(masks) not in (5, 6) else 3
+    rows = math.ceil(len(masks) / across)
     figure, grid = canvas(rows, across, width=min(8.0, 0.6 + 2.4 * across), height=0.3 + 2.6 * rows)
-    for axes in grid.flat[len(some) :]:
+    for axes in grid.flat[len(masks) :]:
         axes.set_axis_off()
-    for axes, (name, mask) in zip(grid.flat, some.items(), strict=False):
+    for axes, (name, mask) in zip(grid.flat, masks.items(), strict=False):
         n = len(mask)
         colors = ListedColormap([EMPTY, CURVES[0]])
         axes.imshow(mask.cpu().numpy(), cmap=colors, vmin=0, vmax=1, interpolation="nearest")
@@ -100,24 +84,23 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     for axes in grid[-1]:
         axes.set_xlabel("key")
     trim(figure)
-    return Picture(
-        figure,
-        "Small tables of queries by keys, one for each pattern: dark cells are the pairs that may look;"
-        " over each table stands its share of all pairs.",
-        "Dark: the query of the row may look at the key of the column.",
-    )
+    return figure
 
 
-@styled
-def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
-    """Singular values of tables of weights, each divided by its largest, over their number; a mark where 90 %
-    of the energy is reached.
-
-    Energy is the sum of squares. Raises ValueError for what are no singular values.
-    """
-    shares = {name: _falling(values, name) for name, values in all_of(curves, "curves", "values").items()}
-    figure, grid = canvas(width=7.0, height=3.9)
-    axes = grid[0][0]
+@figure(
+    "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic"
+    " axis, a curve for each table with a mark where nine tenths of the energy are reached.",
+    "A mark: up to here the squares sum to 90 % of all. The earlier it stands, the fewer mixtures of keys"
+    " can write the table.",
+    width=7.0,
+    height=3.9,
+    title="singular value / the largest one",
+    x="number of the singular value",
+)
+def spectra(axes: Axes, curves: Mapping[str, Float[Tensor, " n"]]) -> None:
+    """{name: singular values (n,)}; energy is the sum of their squares."""
+    shares = {name: values.detach().to("cpu", torch.float64) for name, values in curves.items()}
+    shares = {name: values.sort(descending=True).values / values.max() for name, values in shares.items()}
     for k, (name, values) in enumerate(shares.items()):
         energy = values.square().cumsum(0)
         count = int((energy < ENERGY * energy[-1]).sum()) + 1
@@ -128,58 +111,47 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
         axes.plot([], [], **style, **mark, label=f"{name}: 90 % in the first {count}")
     axes.set_yscale("log")
     axes.set_xlim(0, max(map(len, shares.values())) + 1)
-    axes.set_title("singular value / the largest one", loc="left")
-    axes.set_xlabel("number of the singular value")
-    legend_below(figure, axes, least=1)
-    return Picture(
-        figure,
-        "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic"
-        " axis, a curve for each table with a mark where nine tenths of the energy are reached.",
-        "A mark: up to here the squares sum to 90 % of all. The earlier it stands, the fewer mixtures of keys"
-        " can write the table.",
-    )
+    legend_below(axes.figure, axes, least=1)
 
 
 @styled
 def errors(
     curves: Mapping[str, Draws], *, xlabel: str, ylabel: str = "relative error", slope: float | None = None
 ) -> Picture:
-    """Errors of several draws over a size, both axes logarithmic, {name: [(size, errors), ...]}: a line
-    through the middle, a band from lowest to highest.
+    """{name: [(size, errors of the draws), ...]}; `slope` adds a dashed line that rises with this power of
+    the size.
 
-    A dotted line stands at 1, where an answer of zeros would be; `slope` adds a dashed line that rises with
-    this power of the size. An error of exactly 0 stands on a line of its own at the bottom.
+    An error of exactly 0 stands on a line of its own at the bottom.
     """
-    found = {name: _draws(curve, name) for name, curve in curves.items()}
-    every = [y for curve in found.values() for _, ys in curve for y in ys]
+    draws = {name: dict(curve) for name, curve in curves.items()}
+    every = [y for curve in draws.values() for ys in curve.values() for y in ys]
     least = min([y for y in every if y > 0], default=1.0)
     zero = 10 ** (math.floor(math.log10(least)) - 0.6)
     figure, grid = canvas(width=7.0, height=4.2)
     axes = grid[0][0]
     axes.axhline(1.0, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
-    for k, (name, curve) in enumerate(found.items()):
-        xs = [x for x, _ in curve]
-        lows, medians, highs = ([of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max))
+    for k, (name, curve) in enumerate(draws.items()):
+        xs, *band = summary.band(curve)
+        lows, medians, highs = ([y or zero for y in ys] for ys in band)
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5, "zorder": 3}
         axes.plot(xs, medians, label=name, linestyle=DASHES[k % 4], **style)
         axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    sizes = sorted({x for curve in found.values() for x, _ in curve})
+    sizes = sorted({x for curve in draws.values() for x in curve})
     if slope is not None:
-        start = max(statistics.median(curve[0][1]) or zero for curve in found.values())
+        start = max(statistics.median(curve[min(curve)]) or zero for curve in draws.values())
         ends = [start, start * (sizes[-1] / sizes[0]) ** slope]
         text = {-0.5: f"like 1 / √{xlabel}", -1: f"like 1 / {xlabel}"}.get(slope, f"like {xlabel}^{slope:g}")
         axes.plot(
             [sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2
         )
-    power_ticks(axes, sizes)
+    doubling_ticks(axes, sizes, binary=True)
     low, high = axes.get_ylim()
     axes.set_ylim(low, max(high, 1.6))
     if 0 in every:
         axes.axhline(zero, color="0.8", linewidth=1, zorder=0)
-        beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 0)}
-        axes.annotate("exactly 0", (1.0, zero), va="center", fontsize=9, color=MUTED, **beside)
+        note(axes, "exactly 0", y=zero, va="center", color=MUTED)
     beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, -4)}
     axes.annotate("1: as bad as zeros", (0.0, 1.0), va="top", fontsize=9, color=MUTED, **beside)
     axes.set_title(ylabel, loc="left")
@@ -194,21 +166,25 @@ def errors(
     )
 
 
-@styled
-def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mapping[str, float]) -> Picture:
-    """The survey's plane: a circle for each kind, across its training steps per second, upwards its mean
-    accuracy over the tasks, its area the peak memory.
-
-    `table` are {kind: {task: accuracies of the seeds}}; a bar runs from the worst seed's mean over the tasks
-    to the best one's.
-    """
+@figure(
+    "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis;"
+    " upwards, mean accuracy over the tasks; the area of a circle is the peak memory.",
+    "To the right is faster, upwards is better, smaller is leaner. Upright bars: from the worst seed to"
+    " the best, each a mean over the tasks. Area: memory.",
+    width=7.6,
+    height=4.8,
+    title="mean accuracy over the tasks",
+    x="training steps per second",
+)
+def arena_plane(
+    axes: Axes, table: Accuracies, steps_per_s: Mapping[str, float], mib: Mapping[str, float]
+) -> None:
+    """{kind: {task: accuracies of the seeds}}; steps per second and MiB by kind."""
     tasks = list(next(iter(table.values())))
-    figure, grid = canvas(width=7.6, height=4.8)
-    axes = grid[0][0]
     biggest = max(mib[kind] for kind in table)
     spots = []
-    for kind, found in table.items():
-        seeds = [statistics.fmean(shares) for shares in zip(*(found[task] for task in tasks), strict=True)]
+    for kind, by_task in table.items():
+        seeds = [statistics.fmean(shares) for shares in zip(*(by_task[task] for task in tasks), strict=True)]
         x, y = steps_per_s[kind], statistics.fmean(seeds)
         k = _kind(kind, table)
         area = 2200 * mib[kind] / biggest  # square points
@@ -223,27 +199,18 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
     axes.set_xscale("log")
     xs = [spot.x for spot in spots]
     axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
-    plain_axis(axes, min(xs) / 1.6, max(xs) * 1.6)
+    plain_ticks(axes, min(xs) / 1.6, max(xs) * 1.6)
     axes.margins(y=0.25)
-    axes.set_title("mean accuracy over the tasks", loc="left")
-    axes.set_xlabel("training steps per second")
     _label(axes, spots)
-    return Picture(
-        figure,
-        "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis;"
-        " upwards, mean accuracy over the tasks; the area of a circle is the peak memory.",
-        "To the right is faster, upwards is better, smaller is leaner. Upright bars: from the worst seed to"
-        " the best, each a mean over the tasks. Area: memory.",
-    )
 
 
-@styled
-def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
-    """Accuracies on each task, a panel each: a mark for each seed, a bar at their mean, and a dotted line
-    where guessing ends.
-
-    `table` are {kind: {task: accuracies of the seeds}}, `guess` {task: accuracy of guessing}.
-    """
+@figure(
+    "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at"
+    " their mean, and a dotted line at the accuracy of guessing.",
+    "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
+)
+def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Figure:
+    """{kind: {task: accuracies of the seeds}}, {task: accuracy of guessing}."""
     tasks = list(next(iter(table.values())))
     across = len(tasks) if len(tasks) <= 5 else math.ceil(len(tasks) / 2)
     rows = math.ceil(len(tasks) / across)
@@ -252,12 +219,12 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
     for axes in grid.flat[len(tasks) :]:
         axes.set_axis_off()
     for axes, task in zip(grid.flat, tasks, strict=False):
-        for y, (kind, found) in enumerate(table.items()):
+        for y, (kind, by_task) in enumerate(table.items()):
             k = _kind(kind, table)
-            aside = [0.34 * ((i + 0.5) / len(found[task]) - 0.5) for i in range(len(found[task]))]
+            aside = [0.34 * ((i + 0.5) / len(by_task[task]) - 0.5) for i in range(len(by_task[task]))]
             style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
             axes.plot(
-                found[task],
+                by_task[task],
                 [y + up for up in aside],
                 linestyle="none",
                 alpha=0.85,
@@ -266,7 +233,7 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
                 zorder=3,
                 **style,
             )
-            mean = statistics.fmean(found[task])
+            mean = statistics.fmean(by_task[task])
             axes.plot([mean, mean], [y - 0.34, y + 0.34], color="black", linewidth=1.8, zorder=2)
         axes.axvline(guess[task], color="0.3", linestyle=":", linewidth=1.5, zorder=1)
         axes.set_xlim(-0.04, 1.04)
@@ -279,12 +246,7 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
         axes.tick_params(axis="y", length=0)
         axes.set_title(task, loc="left")
         axes.set_xlabel("accuracy")
-    return Picture(
-        figure,
-        "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at"
-        " their mean, and a dotted line at the accuracy of guessing.",
-        "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
-    )
+    return figure
 
 
 def _label(axes: Axes, spots: Sequence[Spot]) -> None:
@@ -310,8 +272,8 @@ def _label(axes: Axes, spots: Sequence[Spot]) -> None:
                 meets = sum(_overlap(box, other) for other in drawn) + 3 * (whole - _overlap(box, frame))
                 tried.append((meets + 3 * far, len(tried), (across, up, far), box))
                 label.remove()
-        _, _, place, box = min(tried)
-        _beside(axes, spot, *place, arrowprops=LEADER)
+        _, _, side, box = min(tried)
+        _beside(axes, spot, *side, arrowprops=LEADER)
         drawn.append(tuple(box))
 
 
@@ -339,22 +301,3 @@ def _kind(name: str, table: Mapping[str, Any]) -> int:
     return (
         KINDS.index(name) if name in KINDS else len(KINDS) + [k for k in table if k not in KINDS].index(name)
     )
-
-
-def _falling(values: Any, name: str) -> Tensor:
-    """Singular values on the CPU in falling order, divided by the largest."""
-    if not isinstance(values, Tensor) or values.ndim != 1 or not values.numel():
-        got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
-        raise ValueError(
-            f"curve {name!r} must be one row of singular values, got {got}; take"
-            " torch.linalg.svdvals(weights) of one head"
-        )
-    values = values.detach().to("cpu", torch.float64).sort(descending=True).values
-    if not values.isfinite().all() or values[-1] < 0 or values[0] == 0:
-        raise ValueError(f"curve {name!r} must hold singular values: finite, not negative and not all 0")
-    return values / values[0]
-
-
-def _draws(curve: Any, name: str) -> list[tuple[float, list[float]]]:
-    """Points (size, errors) in the order of their sizes."""
-    return sorted((size, list(errors)) for size, errors in curve)

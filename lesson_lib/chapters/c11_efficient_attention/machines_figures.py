@@ -1,10 +1,10 @@
 """How the table of scores is computed in pieces: tile by tile, and on a ring of machines."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from lesson_lib import require, summary
@@ -15,16 +15,12 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
     PALE,
     blank_page,
     legend_below,
-    plain_axis,
     rounded_box,
 )
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.marks import plain_ticks
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, figure, styled
 
 Row = Mapping[str, Any]
-
-MOST_PROCESSES = 6  # that `ring_rounds` has room for
-
-MOST_TILES = 12  # along a side of `tile_order`
 
 STAIRS = (
     " Hatched: later keys, never computed. In the tiles on the stairs, what lies above them is computed and"
@@ -36,12 +32,9 @@ def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range
     """Queries and keys of each tile, in the order in which `attend_tiles` computes them; with `causal` those
     that nobody may see are left out.
 
-    Raises ValueError where n or tile is no whole number above 0.
-
     >>> tiles(4, 2, causal=True)
     [(range(0, 2), range(0, 2)), (range(2, 4), range(0, 2)), (range(2, 4), range(2, 4))]
     """
-    require.whole(n=n, tile=tile)
     starts = range(0, n, tile)
     return [
         (range(i, min(n, i + tile)), range(j, min(n, j + tile)))
@@ -53,15 +46,9 @@ def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range
 
 @styled
 def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = None) -> Picture:
-    """The table of scores cut into tiles, numbered from 1 in the order of `attend_tiles`, and beside it what
-    is kept of each row.
-
-    `step` is the number of the tile in hand: those before it are done, those after it not yet made; None
-    draws the order alone. With `causal` tiles that nobody may see are hatched: never computed. Real tiles are
-    larger. Raises ValueError for a step that is no tile's, and for more than 12 tiles a side.
-    """
+    """Tiles of `tile` tokens (real ones are larger); `step` is the number, from 1, of the tile in hand; None
+    draws the order alone."""
     cut = tiles(n, tile, causal=causal)
-    _check_tiles(n, tile, len(cut) if step is None else step, len(cut))
     unit = 4.4 / n  # inches of a token
     left, top, column, apart = 0.45, 0.75, 0.42, 0.14
     wide = 1.5 * column
@@ -91,13 +78,15 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
         ("total", "sum of\nexp", column),
         ("mixed", "weighted\nvalues", wide),
     )
-    for name, said, across in names:
+    for name, what, across in names:
         page.text(x + across / 2, top - 0.12, name, ha="center", fontsize=10, fontweight="bold")
-        page.text(x + across / 2, top + 4.5, said, ha="center", va="top", fontsize=9, color=MUTED)
+        page.text(x + across / 2, top + 4.5, what, ha="center", va="top", fontsize=9, color=MUTED)
         for i in range(n):
-            place = (x, top + i * unit)
+            corner_of_row = (x, top + i * unit)
             ground = _kept(i, hand)
-            page.add_patch(Rectangle(place, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6))
+            page.add_patch(
+                Rectangle(corner_of_row, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6)
+            )
         page.add_patch(Rectangle((x, top), across, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
         x += across + apart
     page.text(x - apart, 0.32, "kept of each row", ha="right", va="center", fontsize=10)
@@ -111,14 +100,16 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
     )
 
 
-@styled
-def ring_rounds(processes: int) -> Picture:
-    """Ring attention round by round: which keys each process has, to whom it hands them, and which blocks of
-    the table that computes.
-
-    Raises ValueError for processes that are not 2 to 6.
-    """
-    require.whole(at_least=2, at_most=MOST_PROCESSES, processes=processes)
+@figure(
+    "Ring attention round by round: a row for each round with the keys that each process has, arrows to"
+    " the next process, and a small table of queries by keys in which the blocks computed in this round"
+    " are coloured.",
+    "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their"
+    " keys; grey: done before. After the last round every block is done. Besides its own tokens no"
+    " process has held more than two blocks of keys at a time.",
+)
+def ring_rounds(processes: int) -> Figure:
+    """Of 2 to 6 processes, of which each hands its keys to the next."""
     p = processes
     table = 1.05
     apart, box = 5.3 / p, min(0.86, 5.3 / p - 0.28)
@@ -151,51 +142,38 @@ def ring_rounds(processes: int) -> Picture:
             if turn < p - 1:
                 _hand_on(page, rank, p, middle, apart, box)
         _blocks(page, (7.32 - table / 2, y), table / p, p, turn)
-    return Picture(
-        figure,
-        "Ring attention round by round: a row for each round with the keys that each process has, arrows to"
-        " the next process, and a small table of queries by keys in which the blocks computed in this round"
-        " are coloured.",
-        "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their"
-        " keys; grey: done before. After the last round every block is done. Besides its own tokens no"
-        " process has held more than two blocks of keys at a time.",
-    )
+    return figure
 
 
 @styled
 def ring_memory(rows: Sequence[Row]) -> Picture:
-    """MiB of each process over the number of processes, both axes logarithmic, a curve for each number of
-    tokens and kind of pass; dashed lines fall as 1/p.
-
-    `rows` hold "processes", "tokens", "backward" and "mib"; of rows that are equal in the first three the
-    middle is drawn, with a band from lowest to highest.
-    """
-    found = summary.bands(rows, ("tokens", "backward"), "processes", "mib")
-    several = len({backward for _, backward in found}) > 1
+    """Rows with "processes", "tokens", "backward" and "mib"; those equal in the first three become a band."""
+    bands = summary.bands(rows, ("tokens", "backward"), "processes", "mib")
+    several = len({backward for _, backward in bands}) > 1
     figure, grid = canvas(width=7.0, height=4.0)
     axes = grid[0][0]
-    for k, ((tokens, backward), (xs, low, middle, high)) in enumerate(sorted(found.items())):
+    for k, ((tokens, backward), (xs, low, middle, high)) in enumerate(sorted(bands.items())):
         name = f"{tokens:,} tokens" + (", backward too" if backward else ", forward" if several else "")
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 6}
         axes.plot(xs, middle, label=name, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)
         axes.fill_between(xs, low, high, color=color(k), alpha=0.15, linewidth=0)
         start = next((i for i, x in enumerate(xs) if x > 1), 0)
         ideal = [middle[start] * xs[start] / x for x in xs]
-        label = "falls as 1 / processes" if k == len(found) - 1 else None
+        label = "falls as 1 / processes" if k == len(bands) - 1 else None
         axes.plot(xs, ideal, color="0.4", dashes=(5, 3), linewidth=1.1, label=label, zorder=4)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     counts = sorted({row["processes"] for row in rows})
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.xaxis.minorticks_off()
-    plain_axis(axes, *axes.get_ylim(), which="y")
+    plain_ticks(axes, *axes.get_ylim(), which="y")
     axes.set_xlabel("processes")
     axes.set_title("MiB at the peak, of one process", loc="left")
     legend_below(figure, axes)
     return Picture(
         figure,
         "Memory of one process over the number of processes, both axes logarithmic,"
-        f" {'one curve' if len(found) == 1 else 'a curve for each number of tokens and kind of pass'}, and"
+        f" {'one curve' if len(bands) == 1 else 'a curve for each number of tokens and kind of pass'}, and"
         " dashed lines that fall as one over the number of processes.",
         "Marks: measured. Dashed: 1 / processes, through the first mark of more than one process. A process"
         " alone lies below it: it takes no keys from another one.",
@@ -231,24 +209,15 @@ def lever(parts: Mapping[str, tuple[float, float]], *, most: float) -> Picture:
     page.plot([0.4 + balance * across], [1.35], marker="^", markersize=13, color="black")
     for value in range(0, round(most) + 1, 10):
         page.text(0.4 + value * across, 1.62, str(value), ha="center", va="center", fontsize=10)
-    told = ", ".join(
+    stones = ", ".join(
         f"{name} at {output:g} with a sum of {its_sum:g}" for name, (output, its_sum) in parts.items()
     )
     return Picture(
         figure,
-        f"A lever with stones on it: {told}. It balances at {balance:.4g}.",
+        f"A lever with stones on it: {stones}. It balances at {balance:.4g}.",
         f"A stone stands at its part's output, and is as heavy as its part's sum. The lever balances at"
         f" {balance:.4g}.",
     )
-
-
-def _check_tiles(n: int, tile: int, step: int, count: int) -> None:
-    if math.ceil(n / tile) > MOST_TILES:
-        raise ValueError(
-            f"tile must cut n into at most {MOST_TILES} pieces, so that numbers can be read, got n={n} and"
-            f" tile={tile}; take tile={math.ceil(n / MOST_TILES)}"
-        )
-    require.whole(at_most=count, step=step)
 
 
 def _key_to(page: Axes, grounds: Sequence[tuple[str, str, str]], spot: float) -> None:
@@ -312,5 +281,7 @@ def _blocks(page: Axes, corner: tuple[float, float], side: float, p: int, turn: 
         for owner in range(p):
             when = (rank - owner) % p
             ground = _tone(owner) if when == turn else "0.78" if when < turn else "white"
-            place = corner[0] + owner * side, corner[1] + rank * side
-            page.add_patch(Rectangle(place, side, side, facecolor=ground, edgecolor="0.5", linewidth=0.7))
+            corner_of_block = corner[0] + owner * side, corner[1] + rank * side
+            page.add_patch(
+                Rectangle(corner_of_block, side, side, facecolor=ground, edgecolor="0.5", linewidth=0.7)
+            )

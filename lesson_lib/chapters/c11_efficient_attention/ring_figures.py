@@ -11,8 +11,7 @@ TOKENS = 8192
 
 
 def memory_of_each() -> Picture:
-    """MiB of the process that held most, over the number of processes; a stored run of 8,192 tokens, without
-    a causal mask."""
+    """`ring_memory` of the stored experiment "ring", 8,192 tokens without a causal mask."""
     rows = results("ring")["rows"]
     return machines_figures.ring_memory([r for r in rows if not r["causal"] and r["tokens"] == TOKENS])
 

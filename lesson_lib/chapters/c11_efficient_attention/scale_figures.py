@@ -38,22 +38,14 @@ class Cost(Protocol):
 
 @styled
 def laws_picture(rows: Sequence[Row], laws: Mapping[str, Cost], *, of: str = "cpu_s") -> Picture:
-    """Measured costs over the number of tokens, and each kind's law as a line to a billion tokens; both axes
-    logarithmic.
-
-    `rows` are those of `experiments.laws` (the middle of repeats is drawn), `laws` are {kind: law} fitted to
-    them, `of` is "cpu_s" or "mib". Open marks were held out: the law has not seen them. A line is dashed
-    beyond what was measured. Raises ValueError for another `of`, where there are no rows, and for a kind
-    without a law.
-    """
-    require.one_of(COLUMNS, of=of)
-    found = _points(rows, of)
+    """Rows of `experiments.laws`, the median of repeats; {kind: law}; `of` is a key of COLUMNS."""
+    points = _points(rows, of)
     title, units = COLUMNS[of]
     figure, grid = canvas(width=8.0, height=5.0)
     axes, end = grid[0][0], MARKS[-1]
     axes.set(xscale="log", yscale="log")
-    least = min(n for at in found.values() for n in at)
-    for k, (kind, at) in enumerate(found.items()):
+    least = min(n for at in points.values() for n in at)
+    for k, (kind, at) in enumerate(points.items()):
         law, style = laws[kind], {"color": color(k), "linestyle": "none"}
         style |= {"marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
         for held_out, face in ((False, color(k)), (True, "white")):
@@ -78,7 +70,7 @@ def laws_picture(rows: Sequence[Row], laws: Mapping[str, Cost], *, of: str = "cp
     axes.set_ylim(low, high)
     axes.set_xlabel("tokens")
     axes.set_title(title, loc="left")
-    _labels(axes, {kind: laws[kind].at(end) for kind in found})
+    _labels(axes, {kind: laws[kind].at(end) for kind in points})
     what = "Processor seconds" if of == "cpu_s" else "Memory"
     return Picture(
         figure,
@@ -149,8 +141,7 @@ def scale_table(
 
 @styled
 def machine_picture(held: Mapping[str, int | float], memory_mib: int | float, *, title: str = "") -> Picture:
-    """MiB that each kind holds in a machine as bars on a logarithmic axis, with a line at the machine's
-    memory: {name: MiB}."""
+    """{name: MiB}, and the MiB of the machine."""
     figure, grid = canvas(width=7.4, height=0.9 + 0.34 * len(held))
     axes = grid[0][0]
     low, high = min(*held.values(), memory_mib) / 4, max(*held.values(), memory_mib) * 30

@@ -13,10 +13,7 @@ GROUNDS = (CURVES[5], CURVES[4], CURVES[3], "#dddddd")
 def tally(
     groups: Mapping[str, Mapping[str, int]], *, alt: str, caption: str = "", axis: str = "claims"
 ) -> Picture:
-    """A bar for each group, made of a piece for each kind, with its count written in it.
-
-    `groups` are {group: {kind: count}}; the kinds come in the order in which they first occur, up to four.
-    """
+    """{group: {kind: count}}; the kinds, up to four, in the order in which they first occur."""
     kinds = list(dict.fromkeys(kind for counts in groups.values() for kind in counts))
     figure, grid = canvas(width=7.0, height=0.9 + 0.4 * len(groups))
     axes, names = grid[0][0], list(groups)
@@ -38,8 +35,7 @@ def tally(
 
 
 def decided_by() -> Picture:
-    """A bar for each means of deciding a claim: how many rows it decided, alone or with another, by their
-    verdict."""
+    """The rows of `claims.ledger`."""
     groups: dict[str, dict[str, int]] = {means: {} for means in MEANS}
     for row in ledger().values():
         for means in row.decided_by.split(" and "):

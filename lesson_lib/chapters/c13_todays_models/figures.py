@@ -5,9 +5,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from lesson_lib import summary
 from lesson_lib.chapters.c13_todays_models import published
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, Picture, canvas, color, styled
+from lesson_lib.charts.picture import CURVES, Picture, canvas, color, figure, styled
 from lesson_lib.experiments import results
 from lesson_lib.models.pretrained import Options
 
@@ -15,12 +16,16 @@ TEXT = "kfwacmkfw"
 FIRST, BEHIND, LAST = 2, 3, 8  # of TEXT: w, what comes after it, and the w that asks
 
 
-@styled
-def two_heads() -> Picture:
-    """The two looks on one text: what each token holds after layer 0, and whom the last one finds in
-    layer 1."""
-    figure, grid = canvas(width=7.4, height=3.3)
-    axes = grid[0, 0]
+@figure(
+    "The text k f w a c m k f w in boxes. In layer 0 each token looks at the one before it, so that"
+    " the a after the first w now holds 'a after w'. In layer 1 the last w asks who is after w, and"
+    " finds that a.",
+    "Layer 0 writes into each token who stood before it. Layer 1 asks for that.",
+    width=7.4,
+    height=3.3,
+)
+def two_heads(axes: Axes) -> None:
+    """Of TEXT."""
     axes.set_axis_off()
     axes.set_xlim(-2.0, len(TEXT) + 0.9)
     axes.set_ylim(-0.8, 3.3)
@@ -38,20 +43,10 @@ def two_heads() -> Picture:
     axes.text(
         (LAST + BEHIND) / 2 - 0.2, -0.55, f"found: place {BEHIND}, its sign is a", fontsize=9, ha="center"
     )
-    return Picture(
-        figure,
-        alt=(
-            "The text k f w a c m k f w in boxes. In layer 0 each token looks at the one before it, so that"
-            " the a after the first w now holds 'a after w'. In layer 1 the last w asks who is after w, and"
-            " finds that a."
-        ),
-        caption="Layer 0 writes into each token who stood before it. Layer 1 asks for that.",
-    )
 
 
 def how_far() -> Picture:
-    """Accuracy over the length of a piece: two layers and one, trained on any length, and two trained on
-    one."""
+    """Of the stored experiment "copying"; {name: (layers, shortest length of training)}."""
     kinds = {
         "two layers, 6 to 24": (2, 6),
         "one layer, 6 to 24": (1, 6),
@@ -70,15 +65,11 @@ def how_far() -> Picture:
     )
 
 
-def _band(n_layers: int, shortest: int) -> tuple[list[Any], ...]:
+def _band(n_layers: int, shortest: int) -> summary.Band:
     stored = results("copying")
-    lengths = stored["recipe"]["lengths"]
     rows = [row for row in stored["rows"] if (row["n_layers"], row["shortest"]) == (n_layers, shortest)]
-    columns = [sorted(row["accuracy"][str(n)] for row in rows) for n in lengths]
-    low, middle, high = (
-        list(each) for each in zip(*((c[0], c[len(c) // 2], c[-1]) for c in columns), strict=True)
-    )
-    return lengths, low, middle, high
+    lengths = stored["recipe"]["lengths"]
+    return summary.band({n: [row["accuracy"][str(n)] for row in rows] for n in lengths})
 
 
 def _box(axes: Axes, x: float, y: float, text: str, *, marked: bool, hue: str, wide: float = 0.8) -> None:
@@ -106,20 +97,24 @@ COLUMNS = ("heads\non one key", "window", "QK-norm", "cap", "sink", "rotary\nbas
 def differences() -> dict[str, tuple[str, ...]]:
     """What each published model changes in the attention of 2017, an entry for each of COLUMNS; '' where
     nothing."""
-    found = {"Transformer, 2017": ("",) * len(COLUMNS)}
+    entries = {"Transformer, 2017": ("",) * len(COLUMNS)}
     for name in published.CONFIGS:
         o = published.read(name)
         windows = [kind.window for kind in o.layers]
         short = [window for window in windows if window]
-        told = f"{short[0]:,}" if short else ""
+        window = f"{short[0]:,}" if short else ""
         if short and len(short) < len(windows):
-            told += f"\nin {len(short)} of {len(windows)}"
+            window += f"\nin {len(short)} of {len(windows)}"
         bases = sorted({round(base) for base in _bases(o)})
-        found[name] = (
-            str(o.n_heads // o.n_key_heads), told, "●" if o.head_norms else "", f"{o.cap:g}" if o.cap else "",
-            "●" if o.sinks else "", "\n".join(f"{base:,}" for base in bases),
-        )  # fmt: skip
-    return found
+        entries[name] = (
+            str(o.n_heads // o.n_key_heads),
+            window,
+            "●" if o.head_norms else "",
+            f"{o.cap:g}" if o.cap else "",
+            "●" if o.sinks else "",
+            "\n".join(f"{base:,}" for base in bases),
+        )
+    return entries
 
 
 def _bases(options: Options) -> set[float]:
@@ -132,15 +127,15 @@ def _bases(options: Options) -> set[float]:
 @styled
 def families() -> Picture:
     """`differences` as a table: a row for each model."""
-    found = differences()
-    figure, grid = canvas(width=7.4, height=0.55 + 0.42 * len(found))
+    changes = differences()
+    figure, grid = canvas(width=7.4, height=0.55 + 0.42 * len(changes))
     axes = grid[0, 0]
     axes.set_axis_off()
     axes.set_xlim(-2.1, len(COLUMNS) - 0.4)
-    axes.set_ylim(len(found) - 0.4, -1.35)
+    axes.set_ylim(len(changes) - 0.4, -1.35)
     for j, title in enumerate(COLUMNS):
         axes.text(j, -0.9, title, ha="center", va="center", fontsize=9, weight="bold")
-    for i, (name, entries) in enumerate(found.items()):
+    for i, (name, entries) in enumerate(changes.items()):
         axes.axhline(i - 0.5, color="0.85", linewidth=0.8)
         axes.text(-2.1, i, name, va="center", fontsize=9.5)
         for j, entry in enumerate(entries):
@@ -158,7 +153,7 @@ def families() -> Picture:
                 if entry
             )
             + "."
-            for name, entries in found.items()
+            for name, entries in changes.items()
             if any(entries)
         ),
         caption=(
@@ -169,22 +164,12 @@ def families() -> Picture:
 
 
 def loud_starts() -> Picture:
-    """Accuracy with queries and keys that start once, four and sixteen times as long, in three kinds."""
+    """Of the stored experiment "loud_starts"."""
     stored = results("loud_starts")
-    bands = {}
-    for kind in stored["recipe"]["kinds"]:
-        columns = [
-            sorted(
-                row["accuracy"]
-                for row in stored["rows"]
-                if (row["kind"], row["loud"], row["steps"]) == (kind, loud, stored["recipe"]["steps"])
-            )
-            for loud in stored["recipe"]["loud"]
-        ]
-        low, middle, high = zip(*((c[0], c[len(c) // 2], c[-1]) for c in columns), strict=True)
-        bands[kind] = (stored["recipe"]["loud"], list(low), list(middle), list(high))
+    rows = [row for row in stored["rows"] if row["steps"] == stored["recipe"]["steps"]]
+    bands = summary.bands(rows, "kind", "loud", "accuracy")
     return lines(
-        {"right next signs": bands},
+        {"right next signs": {kind: bands[kind] for kind in stored["recipe"]["kinds"]}},
         alt=(
             "Share of right next signs after 800 steps over how many times as long queries and keys start."
             " Unchanged, all three are at 1. At 4 times QK-norm stays at 1, one seed at .84; plain and soft"

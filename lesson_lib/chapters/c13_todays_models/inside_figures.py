@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.charts.basic import heatmap
-from lesson_lib.charts.picture import HEAT, Picture, canvas, styled
+from lesson_lib.charts.picture import HEAT, Picture, canvas, figure
 
 SHOWN = {" ": "␣", "\n": "⏎"}
 
 
 def without_heads(table: Tensor) -> Picture:
-    """The share that the answer keeps without each head (layers, heads): what `without_each` gives."""
+    """Shares (layers, heads), as `without_each` gives them."""
     layers, n_heads = table.shape
     return heatmap(
         table,
@@ -26,9 +27,13 @@ def without_heads(table: Tensor) -> Picture:
     )
 
 
-@styled
-def rows_exchanged(table: Tensor, pieces: Sequence[str]) -> Picture:
-    """The share of the other text's answer, row by row carried over (layers, n): what `exchanged` gives."""
+@figure(
+    "A table, a row for each layer and a column for each token: bright where exchanging that token's"
+    " row makes the model give the other text's answer.",
+    "Bright: with this one row of the other text the model gives the other answer.",
+)
+def rows_exchanged(table: Tensor, pieces: Sequence[str]) -> Figure:
+    """Shares (layers, n), as `exchanged` gives them; `pieces` are the n tokens."""
     names = [SHOWN.get(piece, piece if len(piece) < 8 else f"{piece[:6]}…") for piece in pieces]
     layers, n = table.shape
     figure, ((axes,),) = canvas(width=7.4, height=1.2 + min(0.3 * layers, 6))
@@ -38,11 +43,4 @@ def rows_exchanged(table: Tensor, pieces: Sequence[str]) -> Picture:
     axes.set_xticks(range(n), names, fontsize=8 if n <= 40 else 6, rotation=90 if upright else 0)
     axes.set_xlabel("the token whose row is exchanged")
     figure.colorbar(image, ax=axes, label="share of\nthe other answer", ticks=(0, 0.5, 1))
-    return Picture(
-        figure,
-        alt=(
-            "A table, a row for each layer and a column for each token: bright where exchanging that token's"
-            " row makes the model give the other text's answer."
-        ),
-        caption="Bright: with this one row of the other text the model gives the other answer.",
-    )
+    return figure

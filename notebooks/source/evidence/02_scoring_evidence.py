@@ -14,6 +14,7 @@ it not true, the cell would end in an error.
 
 # %%
 import math
+import warnings
 
 import torch
 from torch.testing import assert_close
@@ -270,11 +271,15 @@ claim(
 
 # %% tags=["claim:steps-9"]
 batch = torch.randn(2, 3, 5)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # .T of more than two axes is deprecated
+    turned = batch.T
 claim(
     "steps-9",
     {
         "for two axes .T is .mT": torch.equal(batch[0].T, batch[0].mT),
         "for a batch .mT swaps the last two axes": batch.mT.shape == (2, 5, 3),
+        "and .T turns all of them round": turned.shape == (5, 3, 2),
         "None puts in an axis of length 1": batch[0][:, None].shape == (3, 1, 5),
     },
 )
@@ -379,7 +384,9 @@ the scaled scores have the standard deviation 8, and the softmax is as saturated
 # %%
 q, k = torch.randn(500, 1).expand(-1, 64), torch.randn(16, 1).expand(-1, 64)
 copies = scaled_dot(q, k)
-independent = scaled_dot(torch.randn(500, 64), torch.randn(16, 64))
+even_q, even_k = torch.randn(500, 64), torch.randn(16, 64)
+independent = scaled_dot(even_q, even_k)
+of_mean_1 = scaled_dot(1 + even_q, 1 + even_k)
 
 # %% tags=["claim:score-3"]
 claim(
@@ -390,6 +397,8 @@ claim(
         ),
         "and scaled, the standard deviation is near 1": abs(independent.std() - 1)
         < 0.3,
+        "parts of mean 1: the variance is more than twice as large": of_mean_1.var()
+        > 2 * independent.var(),
         "64 copies of one number: above 5": copies.std() > 5,
         "their largest weight is nearly twice as large or more": copies.softmax(-1)
         .amax(-1)
@@ -400,6 +409,11 @@ claim(
 
 # %% tags=["claim:score-4"]
 q, k, v = torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 7)
+try:
+    attend(q, k, v)
+    told = ""
+except ValueError as error:
+    told = str(error)
 claim(
     "score-4",
     {
@@ -407,6 +421,7 @@ claim(
             q, k[:, :3], v
         ).output.shape
         == (2, 7),
+        "dot products of widths 3 and 5 are an error": "equal widths" in told,
         "an additive score compares widths 3 and 5": attend(
             q, k, v, score=Additive(3, 5, 8)
         ).output.shape

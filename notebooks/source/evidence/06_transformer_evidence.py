@@ -29,6 +29,7 @@ from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal, padding, window
+from lesson_lib.measure import sensitivity
 from lesson_lib.models import tagger
 from lesson_lib.norms import BatchNorm, LayerNorm
 
@@ -879,12 +880,16 @@ full = {n: layers_to_reach(n) for n in (2, 7, 127)}
 near = {n: layers_to_reach(n, window(n, radius=1)) for n in (2, 4, 7)}
 print("all may look at all    ", full)
 print("only direct neighbours ", near)
+one_layer = blocks.EncoderLayer(8, 2, 16).eval()
+heard = sensitivity(lambda x: one_layer(x).output, torch.randn(7, 8))
 
 # %% tags=["claim:transformer-1"]
 claim(
     "transformer-1",
     {
         "one layer, however far": set(full.values()) == {1},
+        "in it every output depends on every token": heard.shape == (7, 7)
+        and heard.min() > 0,
         "where each sees only its neighbours: n - 1 layers": all(
             needed == n - 1 for n, needed in near.items()
         ),
@@ -1282,6 +1287,13 @@ claim(
             row["agreement"]["model"]["all"] for row in trained
         )
         > 0.99,
+        "and fills in hidden words better than each count: 0.1 nats and more, and more right": all(
+            row["guessed"]["model"]["cross_entropy"] < count["cross_entropy"] - 0.1
+            and row["guessed"]["model"]["accuracy"] > count["accuracy"]
+            for row in trained
+            for sight, count in row["guessed"].items()
+            if sight != "model"
+        ),
     },
 )
 

@@ -408,6 +408,14 @@ claim(
     },
 )
 
+# %%
+generator = torch.Generator("cpu").manual_seed(1)
+signs = writer.said_twice(generator, 16, shortest=24, longest=24)
+with torch.no_grad():
+    of_layer_2 = model(signs.to(device()), weights=True).weights[2]
+on_start = of_layer_2[..., 0].mean(0)  # (heads, places); signs come again from 25 on
+at_first, again = on_start[:, 5:25].mean(1), on_start[:, 26:].mean()
+
 # %% tags=["claim:after-4"]
 copying = [head for head in both[0]["heads"] if head["matching"] > 0.8]
 claim(
@@ -423,6 +431,9 @@ claim(
             head["matching"] for head in copying
         )
         > 0.82,
+        "and hardly at the start: in 16 new texts more than .2 before, less than .1 then": at_first.min()
+        > 0.2
+        and again < 0.1,
     },
 )
 

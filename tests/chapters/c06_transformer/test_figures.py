@@ -2,18 +2,11 @@
 of the files."""
 
 import pytest
-import torch
 
 from lesson_lib.chapters.c06_transformer import figures
-from lesson_lib.chapters.c06_transformer.experiments import norms, translation
-from lesson_lib.charts import lines
+from lesson_lib.chapters.c06_transformer.experiments import norms
 from lesson_lib.experiments import results
 from tests.test_models_gpt import beaten
-
-
-def curves(axes):
-    """{label: ys} of a panel."""
-    return {line.get_label(): list(line.get_ydata()) for line in axes.lines}
 
 
 def rows(name, kind):
@@ -24,35 +17,9 @@ def middle(values):
     return sorted(values)[len(values) // 2]
 
 
-def test_whole_numbers_get_no_ticks_between_them():
-    (axes,) = lines({"y": {"a": ([1, 2, 3, 4], [1, 2, 3, 4])}}, alt="A line.", x_axis="dates").figure.axes
-    assert all(tick == int(tick) for tick in axes.get_xticks())
-
-
-def test_layer_norm_groups_rows_and_batch_norm_columns():
-    layer, batch = (axes.images[0].get_array() for axes in figures.who_shares_a_mean(2, 3, 5).figure.axes)
-    assert layer.shape == batch.shape == (6, 5)
-    assert (layer == layer[:, :1]).all() and len(set(layer[:, 0])) == 6
-    assert (batch == batch[:1]).all() and len(set(batch[0])) == 5
-
-
 def test_the_root_line_meets_the_last_point_and_halves_over_four_times_the_batch():
     (axes,) = figures.company([2, 8, 32], [0.5, 0.3, 0.1]).figure.axes
-    root = curves(axes)["∝ 1 / √(batch size)"]
-    assert root == pytest.approx([0.4, 0.2, 0.1])
-
-
-def test_depth_has_a_panel_for_each_schedule_and_the_middle_seed_as_its_line():
-    given = {
-        (first, rise, n): [0.1 * n, 0.2 * n, 0.3 * n]
-        for first in (False, True)
-        for rise in (False, True)
-        for n in (1, 2)
-    }
-    panels = figures.by_depth(given).figure.axes
-    assert [axes.get_title(loc="left") for axes in panels] == ["with warm-up", "without warm-up"]
-    for axes in panels:
-        assert curves(axes) == {"post-norm": [0.2, 0.4], "pre-norm": [0.2, 0.4]}
+    assert list(axes.lines[1].get_ydata()) == pytest.approx([0.4, 0.2, 0.1])
 
 
 def test_errors_are_added_up_over_seeds_most_first():
@@ -66,55 +33,9 @@ def test_errors_are_added_up_over_seeds_most_first():
     assert [label.get_text() for label in axes.get_xticklabels()] == ["B", "A"]
 
 
-def test_the_probe_draws_each_seeds_heads_beside_distance_alone():
-    given = [
-        {"seed": seed, "layer": layer, "head": 0, "largest": 0.1 * (seed + layer), "offset": 0.3}
-        for seed in range(3)
-        for layer in range(2)
-    ]
-    for seed, axes in enumerate(figures.probe(given).figure.axes):
-        heights = [bar.get_height() for bar in axes.patches]
-        assert heights == pytest.approx([0.1 * seed, 0.1 * (seed + 1), 0.3, 0.3])
-        assert axes.get_xticklabels()[0].get_text() == "layer 1\nhead 0"  # layers count from 1
-
-
-def test_interference_draws_the_misleading_share_and_what_it_was_before():
-    places = [(0, 0), (0, None), (None, None)]
-    given = [
-        {"seed": s, "layer": i, "head": h, "before": [1.0, 0.9], "verb": [0.8, 0.7], "all": [0.6, 0.5]}
-        for s in range(3)
-        for i, h in places
-    ]
-    axes = figures.interference(given).figure.axes[1]
-    assert [bar.get_height() for bar in axes.patches] == [0.7] * 3 + [0.5] * 3
-    assert axes.lines[0].get_ydata()[0] == 0.9
-    names = [label.get_text() for label in axes.get_xticklabels()]
-    assert names == ["layer 1, head 0", "layer 1", "everywhere"]
-
-
-def test_bits_are_enlarged_from_n_4_on():
-    whole, near = figures.bits(results("gpt")["rows"]).figure.axes
-    assert len(curves(whole)["n-gram model"]) == 8
-    assert curves(near)["n-gram model"] == curves(whole)["n-gram model"][3:]
-    assert curves(near)["short GPT"] == curves(whole)["short GPT"]
-
-
-@pytest.mark.parametrize(
-    "picture",
-    [
-        lambda: figures.cost_of_writing(rows("translation", "speed")),
-        lambda: figures.translations(translation.by_dates(results("translation")["rows"])),
-        lambda: figures.agreement(rows("bert", "trained")),
-        lambda: figures.cost_of_sampling(rows("gpt", "cost")),
-        lambda: figures.gradients({"post-norm": [1.0, 2.0]}, {"post-norm": [1.0, 2.0, 3.0]}),
-        lambda: figures.schedule({"4 steps": ([1, 2], [0.1, 0.2])}),
-        lambda: figures.silenced(torch.rand(2, 4, device="cpu"), ["one", "two"]),
-    ],
-)
-def test_a_figure_is_narrow_enough_and_says_what_it_shows(picture):
-    made = picture()
-    assert made.figure.get_size_inches()[0] <= 8.1
-    assert len(made.alt) > 40 and made.alt.endswith(".") and made.caption.endswith((".", "?"))
+def test_shares_are_ranked_over_the_seeds_for_each_number_of_attractors():
+    given = [{"agreement": {"model": {"all": [(0, 9, 0.5 + s), (2, 4, 0.1 * s)]}}} for s in (0, 2, 1)]
+    assert figures.by_attractors(given, "model", "all") == ([0, 2], [0.5, 0], [1.5, 0.1], [2.5, 0.2])
 
 
 # --- what the lesson says of the stored runs ---

@@ -1,4 +1,4 @@
-"""The figures of part 06e show the numbers that they are given, or those that are stored."""
+"""The figures of part 06e: entropy, and the order of characters."""
 
 import pytest
 import torch
@@ -8,11 +8,6 @@ from lesson_lib.chapters.c06_transformer import gpt_figures
 
 def heights(axes):
     return [patch.get_height() for patch in axes.patches]
-
-
-def test_positions_then_the_count_then_the_long_model():
-    (axes,) = gpt_figures.stored_bits().figure.axes
-    assert heights(axes) == pytest.approx([3.518, 2.344, 2.185, 2.174, 2.051], abs=1e-3)
 
 
 def test_an_even_draw_has_as_many_bits_as_its_characters_ask_questions():
@@ -26,11 +21,3 @@ def test_the_order_of_the_first_temperature_is_kept_and_every_title_has_its_bits
     assert heights(panels[0]) == [0.75, 0.25, 0] and heights(panels[1]) == [0.25, 0.5, 0.25]
     assert [tick.get_text() for tick in panels[0].get_xticklabels()] == ["⏎", "a", "␣"]
     assert [axes.get_title(loc="left")[-8:] for axes in panels] == ["0.8 bits", "1.5 bits"]
-
-
-def test_words_stand_by_temperature_and_bits_by_length():
-    (axes,) = gpt_figures.known_words({0: 1.0, 0.5: 0.25}).figure.axes
-    assert heights(axes) == [1.0, 0.25]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["temperature\n0", "temperature\n0.5"]
-    (axes,) = gpt_figures.prompts([1, 8], [4.0, 2.2]).figure.axes
-    assert axes.lines[0].get_ydata().tolist() == [4.0, 2.2]

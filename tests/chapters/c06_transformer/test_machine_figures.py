@@ -1,9 +1,8 @@
 """The diagram of the whole machine: the names of the blocks, norms and arrows in their places."""
 
 import pytest
-from matplotlib.text import Annotation
 
-from lesson_lib.chapters.c06_transformer.machine_figures import MEMORY, transformer_diagram
+from lesson_lib.chapters.c06_transformer.machine_figures import transformer_diagram
 
 
 def norms_of(picture):
@@ -40,21 +39,3 @@ def test_no_text_of_the_diagram_leaves_the_page_or_touches_another(norm_first):
     boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     assert all(b.x0 >= 0 and b.y0 >= 0 and b.x1 <= figure.bbox.x1 and b.y1 <= figure.bbox.y1 for b in boxes)
-
-
-def test_an_arrow_goes_from_the_last_encoder_layer_to_each_decoder_layer():
-    page = transformer_diagram().figure.axes[0]
-    ends = [
-        text.xy for text in page.texts if isinstance(text, Annotation) and text.arrowprops["color"] == MEMORY
-    ]
-    layers = {text.get_position()[0] for text in page.texts if text.get_text().startswith("layer ")}
-    cross = next(text for text in page.texts if text.get_text() == "cross_attention").get_position()[0]
-    assert len(ends) == 3 and abs(min(ends)[0] - cross) < 5
-    assert {x for x, _ in ends} - {min(ends)[0]} <= layers
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_the_diagrams_alt_text_is_a_sentence_without_numbers(norm_first):
-    picture = transformer_diagram(norm_first=norm_first)
-    assert picture.alt.endswith(".") and not any(c.isdigit() for c in picture.alt)
-    assert picture.caption and picture.png().startswith(b"\x89PNG")

@@ -272,7 +272,7 @@ def test_guesses_are_written_where_they_are_heard_and_silence_is_not(model):
     w = RecordingExplorer(model, speech.LABELS)
     labels = torch.zeros(len(w.heard.frames), dtype=torch.long, device="cpu")
     labels[50:60] = 6
-    stretches = recordings.segments(labels, len(labels), speech.LABELS)
+    stretches = recordings.segments(labels, speech.LABELS)
     ((x, line, name, times),) = re.findall(
         r'x="([\d.]+)" y="(\d+)"[^>]*>([^<]+)<title>([^<]+)</title>', w._written(stretches)
     )

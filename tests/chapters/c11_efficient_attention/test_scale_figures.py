@@ -1,7 +1,4 @@
-"""Pictures and tables of costs at any length: what is drawn is what was measured and what the laws say, and
-numbers read as people say them."""
-
-from itertools import pairwise
+"""Costs at any length: points, names that stand apart, and numbers as people say them."""
 
 import pytest
 
@@ -14,7 +11,6 @@ from lesson_lib.chapters.c11_efficient_attention.scale_figures import (
     human_mib,
     human_seconds,
 )
-from lesson_lib.charts import CURVES
 from lesson_lib.measure import Law
 
 LAWS = {"table": Law(0.01, 0, 2e-8), "window": Law(0.001, 1e-5, 0), "low rank": Law(0.001, 1.01e-5, 0)}
@@ -29,59 +25,19 @@ def rows():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("of, factor", [("cpu_s", 1), ("mib", 2)])
-def test_points_are_medians_and_held_out_ones_are_open(of, factor):
-    (axes,) = scale_figures.laws_picture(rows(), LAWS, of=of).figure.axes
-    marks = [line for line in axes.lines if line.get_linestyle() == "None"]
-    assert len(marks) == 2 * len(LAWS)
-    for (kind, law), fitted, held_out in zip(LAWS.items(), marks[::2], marks[1::2], strict=True):
-        assert fitted.get_markerfacecolor() == fitted.get_color() == held_out.get_color(), kind
-        assert held_out.get_markerfacecolor() == "white"
-        assert list(fitted.get_xdata()) == [512, 1024] and list(held_out.get_xdata()) == [2048, 4096]
-        for line in (fitted, held_out):
-            assert list(line.get_ydata()) == pytest.approx(
-                [factor * law.at(int(n)) for n in line.get_xdata()]
-            )
-
-
-def test_lines_are_the_laws_to_a_billion_tokens_dashed_beyond_what_was_measured():
-    (axes,) = scale_figures.laws_picture(rows(), LAWS).figure.axes
-    for law, color in zip(LAWS.values(), CURVES, strict=False):
-        mine = [line for line in axes.lines if line.get_color() == color]
-        near, far = (next(line for line in mine if line.get_linestyle() == style) for style in ("-", "--"))
-        assert (near.get_xdata()[0], near.get_xdata()[-1]) == pytest.approx((512, 4096))
-        assert (far.get_xdata()[0], far.get_xdata()[-1]) == pytest.approx((4096, 1e9))
-        for line in (near, far):
-            assert list(line.get_ydata()) == pytest.approx([law.at(x) for x in line.get_xdata()])
-
-
-def test_axes_read_as_people_say_and_names_stand_apart():
-    (axes,) = scale_figures.laws_picture(rows(), LAWS).figure.axes
-    words = {tick.get_text() for tick in axes.get_yticklabels()}
-    assert {"1 s", "1 min", "1 h", "1 day", "1 year"} <= words
-    assert [tick.get_text() for tick in axes.get_xticklabels()][::3] == ["1 k", "1 M", "1 G"]
-    marks = {line.get_xdata()[0] for line in axes.lines if len({*line.get_xdata()}) == 1}
-    assert marks == {1e3, 1e6, 1e9}
-    heights = sorted(text.xyann[1] for text in axes.texts)
-    assert {text.get_text() for text in axes.texts} == LAWS.keys()
-    assert all(b - a >= 0.99 * scale_figures.ROOM for a, b in pairwise(heights))
-    (memory,) = scale_figures.laws_picture(rows(), LAWS, of="mib").figure.axes
-    assert {"1 MiB", "1 GiB", "1 TiB"} <= {tick.get_text() for tick in memory.get_yticklabels()}
+def test_points_are_medians_and_know_whether_they_were_held_out():
+    points = scale_figures._points(rows(), "cpu_s")
+    for kind, law in LAWS.items():
+        assert points[kind] == {n: (pytest.approx(law.at(n)), n > 1024) for n in (512, 1024, 2048, 4096)}
 
 
 def test_names_that_meet_stand_round_their_mean_and_others_stay():
     room = scale_figures.ROOM
-    found = scale_figures._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
-    assert found["far"] == 0.9 and found["low"] == 0.1
-    assert sorted((found["a"], found["b"])) == pytest.approx([0.5 + room / 6 - room, 0.5 + room / 6])
-    assert found["c"] == pytest.approx(0.5 + room / 6 + room)
+    places = scale_figures._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
+    assert places["far"] == 0.9 and places["low"] == 0.1
+    assert sorted((places["a"], places["b"])) == pytest.approx([0.5 + room / 6 - room, 0.5 + room / 6])
+    assert places["c"] == pytest.approx(0.5 + room / 6 + room)
     assert scale_figures._apart({}) == {}
-
-
-@pytest.mark.parametrize("of", ["seconds", None, 3, ["mib"]])
-def test_another_column_gets_a_sentence(no_shape_hook, of):
-    with pytest.raises(ValueError, match="of must be one of cpu_s, mib, got"):
-        scale_figures.laws_picture(rows(), LAWS, of=of)
 
 
 def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
@@ -97,15 +53,6 @@ def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
     assert "a&lt;b" in markup and markup.count("<tr>") == 3
     near = scale_figures.scale_table({"a": (LAWS["window"], LAWS["window"])}, sizes=[700])
     assert repr(near).splitlines() == ["   700 tokens", "a  8.0 ms, 8.2 KiB"]
-
-
-def test_bars_end_where_memory_does():
-    picture = scale_figures.machine_picture({"small": 512.0, "large": 4096.0}, 1024, title="1 M tokens")
-    (axes,) = picture.figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [512, 4096]
-    assert axes.lines[0].get_xdata()[0] == 1024
-    assert [text.get_text().strip() for text in axes.texts] == ["512 MiB, fits", "4.0 GiB, does not fit"]
-    assert "1.0 GiB" in picture.caption
 
 
 @pytest.mark.parametrize(
@@ -158,10 +105,3 @@ def test_what_is_no_amount_gets_a_sentence(no_shape_hook, number):
     for name, call in (("seconds", human_seconds), ("mib", human_mib)):
         with pytest.raises(ValueError, match=f"{name} must be a number >= 0, got"):
             call(number)
-
-
-def test_no_figure_is_wider_than_the_page_and_each_is_a_sentence():
-    for picture in (scale_figures.laws_picture(rows(), LAWS), scale_figures.machine_picture({"a": 1.0}, 2.0)):
-        assert picture.figure.get_size_inches()[0] <= 8
-        assert picture.alt.endswith(".") and not any(sign.isdigit() for sign in picture.alt)
-        assert picture.png().startswith(b"\x89PNG")

@@ -1,6 +1,6 @@
-"""The ledger's picture: the pieces of a bar add up, and are told apart without colours."""
+"""The ledger's picture: the pieces of a bar add up."""
 
-from lesson_lib.chapters.c12_claims.ledger_figures import HATCHES, decided_by, tally
+from lesson_lib.chapters.c12_claims.ledger_figures import decided_by, tally
 from lesson_lib.claims import MEANS, ledger
 
 GROUPS = {"first": {"holds": 3, "corrected": 2}, "second": {"corrected": 7}, "third": {"holds": 0, "odd": 5}}
@@ -16,12 +16,6 @@ def test_each_piece_starts_where_the_last_one_ends():
             ends[name] = piece.get_x() + piece.get_width()
     assert ends == {"first": 5, "second": 7, "third": 5}
     assert sorted(t.get_text() for t in axes.texts if t.get_visible()) == ["2", "3", "5", "7"]
-
-
-def test_the_kinds_differ_in_more_than_colour():
-    containers = tally(GROUPS, alt="Bars.").figure.axes[0].containers
-    looks = [container.patches[0].get_hatch() or "" for container in containers]
-    assert [c.get_label() for c in containers] == ["holds", "corrected", "odd"] and looks == list(HATCHES[:3])
 
 
 def test_each_row_is_in_the_bars_of_what_decided_it():
