@@ -83,9 +83,9 @@ def test_the_instructors_notebook_has_a_role_for_each_cell(name):
 
 
 @pytest.mark.parametrize("name", LESSON_NAMES)
-def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook, monkeypatch):
-    """The instructor's notebook by itself, hidden tests included; tests/class/test_grading.py has nbgrader
-    around it."""
+def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook, untried, monkeypatch):
+    """The instructor's notebook by itself, hidden tests included, in this process but for the first lesson's;
+    tests/class/test_grading.py has nbgrader around it."""
     if name == LESSON_NAMES[0] and device().type == "simulated":
         monkeypatch.setenv("LESSON_DEVICE", "cpu")  # a library imported anew knows no simulated device
     made, points = assignments.source_notebook(target(name), SEED)
