@@ -32,7 +32,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lesson_lib.checks import check, engine, isolation, runner, sandbox, store
+from lesson_lib.checks import check, engine, isolation, runner, sandbox, store, values
+from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.result import Result
 
 pytestmark = pytest.mark.on_cpu  # a learner's answers are tried there, whatever the lessons compute on
@@ -287,6 +288,7 @@ REPLACED = "your function replaces {} by its own; it is put back"
 PATCHES = {
     "torch.softmax": Odd(put(torch, "softmax"), REPLACED.format("torch.softmax")),
     "torch.softmax by torch's other": Odd(put(torch, "softmax", F.softmax), REPLACED.format("torch.softmax")),
+    "Tensor.softmax": Odd(put(torch.Tensor, "softmax"), REPLACED.format("torch.Tensor.softmax")),
     "F.softmax": Odd(put(F, "softmax"), REPLACED.format("torch.nn.functional.softmax")),
     "len": Odd(put(builtins, "len"), REPLACED.format("len")),
     "isinstance and setattr": Odd(
@@ -294,7 +296,10 @@ PATCHES = {
         "isinstance by its",
     ),
     "len, deleted": Odd(doing(lambda: delattr(builtins, "len")), REPLACED.format("len")),
+    "math.exp": Odd(put(math, "exp"), REPLACED.format("math.exp")),
     "check": Odd(put(engine, "check"), REPLACED.format("lesson_lib.checks.engine.check")),
+    "close": Odd(put(values, "close"), REPLACED.format("lesson_lib.checks.values.close")),
+    "judge": Odd(put(Write, "judge"), REPLACED.format("Write.judge")),
 }
 
 STOPS = {
