@@ -398,6 +398,15 @@ def test_global_state_is_left_alone():
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
 
 
+def test_pythons_random_state_is_left_alone():
+    """Apart, since beartype itself draws from it in these tests."""
+    before = random.getstate()
+    with runner.undisturbed():
+        random.seed(1)
+        after_seeding = random.getstate()
+    assert random.getstate() == before != after_seeding
+
+
 def test_a_check_does_not_depend_on_random_states_or_defaults():
     exercise = EXERCISES["scaled_attention"]
     slip = exercise.wrong(next(iter(exercise.slips)))

@@ -277,6 +277,11 @@ def test_a_question_with_a_generator_returns_with_other_numbers(monkeypatch):
     assert warm_up().cards if isinstance(warm_up(), Stack) else store.read()[0]["score_ratio"]["row"] == 2
 
 
+@pytest.mark.parametrize("most", [0, "ten", None])
+def test_a_review_of_no_number_of_questions_is_told(most):
+    assert "most is a number of questions" in repr(review(most))
+
+
 # --- second problems ---
 
 
@@ -618,6 +623,11 @@ def test_a_judgement_is_yes_or_no_to_each_point(answers):
     result = judge("why_the_root", *answers)
     assert result.state == "unjudged" and 'say "yes" or "no" to each of the 4 points' in result.diagnosis
     assert store.read()[0] == {}
+
+
+def test_only_open_answers_are_judged_by_their_writer():
+    assert "judged by its check" in repr(judge("score_ratio", "yes"))
+    assert "progress() lists the names" in repr(judge("nobody", "yes"))
 
 
 # --- what a check keeps ---

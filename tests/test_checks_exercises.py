@@ -168,12 +168,24 @@ def test_the_shown_solution_passes_by_itself(name):
     assert max(map(len, EXERCISES[name].text.splitlines())) <= 88  # it is read at 800 pixels
 
 
+def test_no_name_is_asked_for_twice():
+    """Else one chapter's question would stand in the other's notebook."""
+    names = [exercise.name for own in LESSONS.values() for exercise in own]
+    assert sorted(names) == sorted(EXERCISES)
+
+
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Number)])
 def test_the_number_is_told_from_every_slip(name):
     exercise = EXERCISES[name]
     assert check(exercise.value, name).passed and check(exercise.answer, name).passed
     for factor in (0.97, 1.03):
         assert not check(exercise.value * factor, name).passed
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Choice)])
+def test_every_wrong_letter_has_its_sentence(name):
+    exercise = EXERCISES[name]
+    assert sorted(exercise.slips.values()) == sorted(set(exercise.options) - {exercise.answer})
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Open)])

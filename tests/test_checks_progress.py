@@ -584,6 +584,20 @@ def test_a_damaged_copy_is_no_help_and_no_harm(home):
     assert store.read()[0]["score_ratio"]["attempts"] == 1
 
 
+def test_a_file_that_was_taken_away_is_a_new_beginning(home):
+    check(1, "score_ratio")
+    (home / "progress.json").unlink()
+    assert store.read() == ({}, "")
+
+
+def test_looking_at_the_progress_saves_what_could_not_be_saved(home, monkeypatch):
+    with monkeypatch.context() as patch:
+        fill(patch, "fsync")
+        check("e**2", "score_ratio")
+    assert "progress file" not in repr(progress())
+    assert json.loads((home / "progress.json").read_text())["exercises"]["score_ratio"]["attempts"] == 1
+
+
 def test_a_folder_that_is_read_only_costs_a_sentence(home, monkeypatch):
     check(1, "score_ratio")
     real = os.open

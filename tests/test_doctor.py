@@ -75,6 +75,11 @@ def test_no_path_of_the_machine_is_printed(monkeypatch, tmp_path):
     assert str(doctor.Path.home()) not in doctor.home().text
 
 
+def test_a_full_disk_is_reported(monkeypatch):
+    monkeypatch.setattr(doctor.preflight, "free_gib", lambda folder: 0.1)
+    assert not doctor.disk().fine
+
+
 def test_missing_lessons_are_reported_and_missing_copies_are_not(tmp_path):
     assert not doctor.notebooks(tmp_path).fine
     (tmp_path / "notebooks").mkdir()

@@ -156,6 +156,16 @@ def test_jupyterlab_listens_on_this_machine_only_and_keeps_its_token(course):
     assert "--ServerApp.port=8123" in lab.command(course / "work", port=8123)
 
 
+def test_the_users_own_settings_are_kept(monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/mine")
+    first, second = lab.environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert (
+        (lab.QUIET / "labconfig" / "page_config.json").exists()
+        and first == str(lab.QUIET)
+        and second == "/mine"
+    )
+
+
 def test_a_taken_port_gets_a_sentence(course, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

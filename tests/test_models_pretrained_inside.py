@@ -169,3 +169,13 @@ def test_behind_the_last_layer_only_the_last_row_carries_the_answer(model):
     stream = model(other[None], weights=True).stream
     with patched(model, 0, {4: stream[1][:, 4]}):
         assert_close(moved[0, 4], model(x[None]).logits[0, -1].softmax(-1)[answer].cpu())
+
+
+def test_what_cannot_be_carried_gets_a_sentence(model):
+    with pytest.raises(ValueError, match="the same number of tokens, got 3 and 2"):
+        exchanged(model, "1 2 3", "1 2")
+    with pytest.raises(ValueError, match="both texts have the same answer; change one token"):
+        exchanged(model, "1 2 3", "1 2 3")
+    model.read_out = None
+    with pytest.raises(ValueError, match="reads out nothing, so it has no answer"):
+        without_each(model, "1 2 3")

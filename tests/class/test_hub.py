@@ -234,6 +234,13 @@ def test_a_changed_copy_stays_and_the_new_version_comes_beside_it_once(course, m
     assert pull(course) == sync_copies.Pulled()  # what a student threw away is not pressed on them
 
 
+def test_a_copy_that_was_renamed_or_deleted_comes_back_fresh(course):
+    pull(course)
+    (course / "work" / LESSON).rename(course / "work" / "mine.ipynb")
+    assert pull(course) == sync_copies.Pulled(copied=[LESSON])
+    assert sources(course / "work" / "mine.ipynb") == ["hello"]
+
+
 def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course):
     exercise = f"exercises/{LESSON}"
     pull(course)
