@@ -67,7 +67,7 @@ def needed(cells: Sequence[str], wanted: Sequence[int]) -> list[int]:
     >>> needed(["import a", "x = a.b", "long = x * 2", "def f(): return x", "print(long)", "f()"], [3])
     [0, 1, 3, 5]
     """
-    trees = [ast.parse(_plain(source)) for source in cells]
+    trees = [ast.parse(plain(source)) for source in cells]
     binds, reads = zip(*map(_names, trees), strict=True)
     own = {node.name for i in wanted for node in trees[i].body if isinstance(node, ast.FunctionDef)}
     kept = set(wanted) | {i for i in range(min(wanted, default=0), len(cells)) if own & reads[i]}
@@ -77,7 +77,7 @@ def needed(cells: Sequence[str], wanted: Sequence[int]) -> list[int]:
     return sorted(kept)
 
 
-def _plain(source: str) -> str:
+def plain(source: str) -> str:
     return "\n".join(line for line in source.splitlines() if not line.startswith(("%", "!")))
 
 

@@ -83,9 +83,9 @@ def test_the_instructors_notebook_has_a_role_for_each_cell(name):
 
 
 @pytest.mark.parametrize("name", LESSON_NAMES)
-def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook, monkeypatch):
-    """The instructor's notebook by itself, hidden tests included; tests/class/test_grading.py has nbgrader
-    around it."""
+def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook, untried, monkeypatch):
+    """The instructor's notebook by itself, hidden tests included, in this process but for the first lesson's;
+    tests/class/test_grading.py has nbgrader around it."""
     if name == LESSON_NAMES[0] and device().type == "simulated":
         monkeypatch.setenv("LESSON_DEVICE", "cpu")  # a library imported anew knows no simulated device
     made, points = assignments.source_notebook(target(name), SEED)
@@ -161,7 +161,7 @@ def test_a_number_is_judged_by_the_students_own(name, home):
     assert own(..., exercise, 4, "ada", None)["diagnosis"] == "not attempted yet"
 
 
-@pytest.mark.parametrize("student", ["ada", "O'Neil", 'x"y', "张伟", "@student@"])
+@pytest.mark.parametrize("student", ["O'Neil", "张伟", "@student@"])
 def test_the_hidden_test_of_an_unaided_check_is_told_whose_it_is(student):
     made, _ = assignments.source_notebook(target("03_matrix_form"), SEED, unaided=True)
     (cell,) = (c for c in made.cells if c.source.startswith("check(learned_numbers"))
@@ -171,24 +171,6 @@ def test_the_hidden_test_of_an_unaided_check_is_told_whose_it_is(student):
     (spelt,) = re.findall(r"bytes\.fromhex\('\w+'\)\.decode\(\)", cell.source)
     assert eval(spelt) == student
     ast.parse(cell.source)
-
-
-def test_whoever_grades_by_hand_sees_the_model_answer_once():
-    given = {"locked": True, "grade_id": "check-why_the_root"}
-    cell = new_code_cell('check(why_the_root, "why_the_root")', metadata={"nbgrader": given})
-    assignments.rubric_beside(cell)
-    (shown,) = cell.outputs
-    text = shown.data["text/plain"]
-    assert text.startswith("model answer: ") and "\n4. does nothing in it contradict" in text
-    assignments.rubric_beside(cell)
-    assert cell.outputs == [shown]
-
-
-def test_a_page_that_is_held_back_names_what_waits_and_nothing_else():
-    page = assignments.held_back(["answer-why_the_root", "check-x<y"])
-    assert (
-        "still has to read: why_the_root, x&lt;y." in page and "src=" not in page and "points</" not in page
-    )
 
 
 def eval_last(tree, session):
@@ -246,12 +228,6 @@ def test_reseeded_ends_with_its_block():
             assert torch.equal(drawn(7, 3), before)
         assert torch.equal(drawn(7, 3), inside) and not torch.equal(inside, before)
     assert torch.equal(drawn(7, 3), before)
-
-
-def test_hidden_tests_stand_in_one_place():
-    texts = [*(ROOT / "lesson_lib").rglob("*.py"), *(ROOT / "notebooks").rglob("*.ipynb")]
-    assert [p.name for p in texts if "def graded(" in p.read_text("utf-8")] == []
-    assert "def graded(" in assignments.JUDGE.read_text("utf-8")
 
 
 def course_of(tmp_path, check_cell):
@@ -373,7 +349,6 @@ def test_a_verdict_that_the_hidden_test_did_not_give_does_not_count():
             "nothing is called f here: the cell that defines it is missing",
         ),
         ("CellTimeoutError", "", "no answer in time"),
-        ("KeyboardInterrupt", "", "no answer in time"),
         ("RuntimeError", "secret", "could not be judged (RuntimeError)"),
     ],
 )

@@ -210,8 +210,7 @@ def test_columns_are_rows_transposed():
     assert_close(c.V @ c.A_prime, c.O)
 
 
-@pytest.mark.parametrize("lead", LEADS, ids=str)
-@pytest.mark.parametrize("d_v", [16, 5, 24], ids=lambda d: f"d_v={d}")
+@pytest.mark.parametrize("lead, d_v", [((), 24), ((2,), 5), ((2, 2, 3), 16)], ids=str)
 def test_without_weights_memory_grows_with_n_not_with_its_square(lead, d_v):
     """Allocator peaks at n and 2n, far past every constant: 2 within 10 %; the explicit path is at 4."""
     peaks = []

@@ -117,12 +117,6 @@ def test_building_again_changes_nothing(copy):
     assert len(every) == 3 and b"\r" not in b"".join(before)
 
 
-def test_fresh_takes_the_new_output(copy):
-    before = printed(copy, "02_scoring")
-    assert build.main(["02_scoring"], fresh=True, root=copy) == 0
-    assert printed(copy, "02_scoring") != before  # the time in the cell that nbval ignores
-
-
 def test_an_error_names_notebook_and_cell_and_leaves_the_old_notebook(copy, capsys):
     source = copy / "notebooks" / "source" / "02_scoring.py"
     source.write_text(LESSON.replace("x + 1", "y + 1"), encoding="utf-8")
@@ -139,12 +133,6 @@ def test_standard_error_is_refused(course, capsys):
     (course / "notebooks" / "source" / "exercises" / "02_scoring.py").unlink()
     assert build.main(root=course) == 1
     assert "writes to standard error" in capsys.readouterr().out
-
-
-def test_an_unknown_name_is_told_the_known_ones(course, capsys):
-    assert build.main(["07_dance"], root=course) == 1
-    assert build.check(["07_dance"], root=course) == 1
-    assert "02_scoring, exercises/02_scoring" in capsys.readouterr().out
 
 
 def test_a_chapter_is_built_whole_and_pages_by_their_names(course, capsys):
@@ -185,12 +173,8 @@ def spoil(root, change, name="02_scoring"):
 
 SPOILT = {
     "in its source": lambda n: n["cells"][1].update(source=["print(3)"]),
-    "in its metadata": lambda n: n["cells"][1]["metadata"].update(tags=[]),
-    "in its id": lambda n: n["cells"][1].update(id="another"),
     "in its cell_type": lambda n: n["cells"][2].update(cell_type="markdown"),
-    "has 5 cells, its source 6": lambda n: n["cells"].pop(),
     "execution count None": lambda n: n["cells"][1].update(execution_count=None),
-    "no stored output": lambda n: n["cells"][1].update(outputs=[]),
     "normal form": lambda n: n["metadata"].update(kernelspec={"name": "mine", "display_name": "Mine"}),
     "links to 02_scoring.ipynb#gone": lambda n: n["cells"][4]["outputs"][0]["data"].update(
         {"text/html": ['<a href="02_scoring.ipynb#cell-id=gone">there</a>']}

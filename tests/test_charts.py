@@ -17,7 +17,7 @@ from lesson_lib.charts import CURVES, Picture, bars, heatmap, lines, marks
 from lesson_lib.charts.basic import ink
 from lesson_lib.charts.matrices import EDGE, Matrix, equations, products, seven_steps
 from lesson_lib.charts.picture import canvas, figure
-from lesson_lib.cli.figures import all_pictures, film, write_all
+from lesson_lib.cli.figures import write_all
 from lesson_lib.trace import example
 from lesson_lib.trace import seven_steps as trace
 
@@ -231,12 +231,6 @@ def written(tmp_path_factory) -> dict[str, bytes]:
     """What `make figures` writes: name, content."""
     with torch.device("cpu"):  # as they are computed everywhere
         return {path.name: path.read_bytes() for path in write_all(tmp_path_factory.mktemp("figures"))}
-
-
-def test_figures_are_the_same_bytes_every_time(written):
-    with torch.device("cpu"):
-        assert all_pictures()["rows"].svg() == written["rows.svg"]
-        assert film() == written["seven_steps.gif"]
 
 
 @pytest.mark.skipif(

@@ -85,18 +85,15 @@ def first(result):
 ODD = {  # name of the oddity: (answer made from an exercise's name, words its sentence must contain)
     "a number": (lambda n: 3, "asks for a function"),
     "a string": (lambda n: "text", "asks for a function"),
-    "a list": (lambda n: [1, 2], "a list of 2"),
     "a tensor": (lambda n: torch.ones(2), "without calling it"),
     "a class": (lambda n: type("Answer", (), {}), "the class Answer"),
     "too few parameters": (lambda n: lambda: None, "wrong parameters: it takes none"),
     "too many parameters": (lambda n: lambda a, b, c, d, e, f, g: None, "it takes 7 (a, b, c, d, e, f, g)"),
     "no return": (lambda n: lambda *a: print(end=""), "is the `return` missing"),
     "a numpy array": (lambda n: lambda *a: numpy.asarray(first(right(n)(*a))), "a numpy array of shape"),
-    "a numpy number": (lambda n: lambda *a: numpy.float32(1), "a numpy number"),
     "a tuple": (lambda n: lambda *a: (right(n)(*a), None), "a tuple of 2"),
     "a nested list": (lambda n: lambda *a: right(n)(*a).tolist(), "a list of"),
     "a float": (lambda n: lambda *a: 0.5, "gives back a float"),
-    "a word": (lambda n: lambda *a: "yes", "gives back a string"),
     "integers": (
         lambda n: lambda *a: right(n)(*a).long(),
         "holds whole numbers (torch.int64), asked for",
@@ -106,19 +103,15 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
         "holds real numbers (torch.float32), asked for",
     ),
     "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "holds complex numbers (torch.complex"),
-    "another shape": (lambda n: lambda *a: right(n)(*a)[None, None], "has shape (1, 1,"),
     "one number": (lambda n: lambda *a: right(n)(*a).sum(), "has shape ()"),
     "another device": (lambda n: lambda *a: right(n)(*a).to("meta"), "on the device meta"),
     "sparse": (lambda n: lambda *a: right(n)(*a).to_sparse(), "a sparse tensor"),
     "nan": (lambda n: lambda *a: right(n)(*a) * torch.nan, "holds nan at [0"),
-    "inf": (lambda n: lambda *a: right(n)(*a) + torch.inf, "holds inf at [0"),
     "overflow": (lambda n: lambda *a: right(n)(*a) * 10**400, "OverflowError"),
     "an exception": (lambda n: stop(ValueError("no idea")), "stops with ValueError in line 2 of `answer`"),
-    "a strange exception": (lambda n: stop(type("Odd", (BaseException,), {})("x")), "stops with Odd"),
     "endless recursion": (lambda n: recurse, "calls itself without end"),
     "SystemExit": (lambda n: stop(SystemExit(1)), "asks Python to exit"),
     "KeyboardInterrupt": (lambda n: stop(KeyboardInterrupt()), "raises KeyboardInterrupt"),
-    "GeneratorExit": (lambda n: stop(GeneratorExit()), "stops with GeneratorExit"),
     "changes its input": (changes_first, "in place"),
     "random": (lambda n: lambda *a: right(n)(*a) * torch.rand(()), "two different results"),
     "replaces torch.softmax": (swapped_softmax, "replaces torch.softmax"),
@@ -129,12 +122,12 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
 }
 
 
-NEEDS = {"floats": False, "integers": True, "nan": True, "inf": True}  # a result of floats?
+NEEDS = {"floats": False, "integers": True, "nan": True}  # a result of floats?
 ON_A_TENSOR = (
-    *"complex sparse nan inf overflow random integers floats".split(),
-    *("a tuple", "a nested list", "another shape", "one number", "another device"),
+    *"complex sparse nan overflow random integers floats".split(),
+    *("a tuple", "a nested list", "one number", "another device"),
 )
-SHAPED = ("a numpy array", "a nested list", "another shape", "one number", "nan", "inf")  # needs axes
+SHAPED = ("a numpy array", "a nested list", "one number", "nan")  # needs axes
 
 
 def fits(name, odd):
@@ -152,7 +145,7 @@ def fits(name, odd):
     return NEEDS.get(odd, asked.is_floating_point()) == asked.is_floating_point()
 
 
-def share(name, names, things, rounds=4):
+def share(name, names, things, rounds=2):
     """Some of the things for each name: over all names, each thing comes with many of them."""
     start = list(names).index(name)
     return [list(things)[(start * rounds + i) % len(things)] for i in range(rounds)]
@@ -161,12 +154,12 @@ def share(name, names, things, rounds=4):
 def test_shares_cover_all_things():
     for names, things in ((FUNCTIONS, list(ODD)), (EXERCISES, list(map(str, range(len(THINGS)))))):
         counts = Counter(thing for name in names for thing in share(name, names, things))
-        assert counts.keys() == set(things) and min(counts.values()) >= 10
+        assert counts.keys() == set(things) and min(counts.values()) >= 5
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_odd_answers_are_named_and_harm_nothing(name, untried):
-    """Each of some exercises gets four of them: what is odd is the same for all."""
+def test_odd_answers_are_named_and_harm_nothing(name, untried, no_shape_hook):
+    """Each exercise gets two of them: what is odd is the same for all."""
     for odd in share(name, FUNCTIONS, ODD):
         make, words = ODD[odd]
         if not fits(name, odd):
@@ -182,7 +175,7 @@ WIDER = {torch.float32: torch.float64, torch.int64: torch.int32}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_type_that_the_annotation_allows_is_accepted(name):
+def test_a_type_that_the_annotation_allows_is_accepted(name, untried, no_shape_hook):
     """float64 for float32, int32 for int64: the numbers are asked for, and the kind of number."""
 
     def other(*arguments):
@@ -225,7 +218,7 @@ THINGS = [
 
 
 @pytest.mark.parametrize("name", EXERCISES)
-def test_no_answer_makes_a_check_fail(name, untried):
+def test_no_answer_makes_a_check_fail(name, untried, no_shape_hook):
     for thing in share(name, EXERCISES, THINGS):
         result = check(thing, name)
         assert isinstance(result, Result) and not result.passed
@@ -284,10 +277,6 @@ def test_an_unknown_name_is_a_sentence():
             assert "progress() lists the names" in repr(verb(thing))
 
 
-def test_a_name_nearly_right_is_guessed():
-    assert 'did you mean "score_ratio"?' in check(1, "score_rato").diagnosis
-
-
 def test_the_name_defaults_to_the_functions_own():
     def scaled_attention(query, key, value):
         return EXERCISES["scaled_attention"].solution(query, key, value)
@@ -295,12 +284,12 @@ def test_the_name_defaults_to_the_functions_own():
     assert check(scaled_attention).passed
 
 
-@pytest.mark.parametrize("name", EXERCISES)
 @pytest.mark.parametrize("empty", [None, ...])
-def test_nothing_yet_is_no_failure_and_no_attempt(name, empty, home):
-    result = check(empty, name)
-    assert result.state == "open" and not result.passed and not result
-    assert "NOT ATTEMPTED YET" in repr(result)
+def test_nothing_yet_is_no_failure_and_no_attempt(empty, home):
+    for name in EXERCISES:
+        result = check(empty, name)
+        assert result.state == "open" and not result.passed and not result
+        assert "NOT ATTEMPTED YET" in repr(result)
     assert not home.exists()
 
 
@@ -322,15 +311,6 @@ def test_empty_stubs_are_not_attempted():
 def forever(*arguments):
     while True:
         pass
-
-
-def forever_and_deaf(*arguments):
-    while True:
-        try:
-            while True:
-                pass
-        except BaseException:
-            pass
 
 
 @pytest.mark.parametrize("answer", [forever, lambda *a: time.sleep(2)])
@@ -514,12 +494,10 @@ def test_long_data_are_folded_below_the_diagnosis():
     assert "<details>" not in Result("name", "failed", "a sentence", counterexample=short)._repr_html_()
 
 
-@pytest.mark.parametrize(
-    "state, word", [("passed", "PASSED"), ("failed", "NOT YET"), ("open", "NOT ATTEMPTED YET")]
-)
-def test_states_are_words_not_colours(state, word):
-    result = Result("name", state, "text")
-    assert word in repr(result) and word in result._repr_html_()
+def test_states_are_words_not_colours():
+    for state, word in (("passed", "PASSED"), ("failed", "NOT YET"), ("open", "NOT ATTEMPTED YET")):
+        result = Result("name", state, "text")
+        assert word in repr(result) and word in result._repr_html_()
 
 
 def test_hints_come_one_at_a_time():
@@ -555,22 +533,15 @@ def test_progress_lists_and_says_what_is_next():
 @pytest.mark.parametrize(
     "text, number",
     [
-        *(
-            ("12 * 34", 408),
-            ("e^2 / (1 + e^2)", 0.880797),
-            ("exp(12)/exp(10)", 7.389056),
-            ("2²", 4),
-            ("5 %", 0.05),
-        ),
-        *(
-            ("sqrt(64)", 8),
-            ("√(64)", 8),
-            ("math.exp(0)", 1),
-            ("-2 + +3", 1),
-            ("64×3", 192),
-            ("  7  ", 7),
-            ("１２", 12),
-        ),
+        ("e^2 / (1 + e^2)", 0.880797),
+        ("exp(12)/exp(10)", 7.389056),
+        ("2²", 4),
+        ("5 %", 0.05),
+        ("√(64)", 8),
+        ("math.exp(0)", 1),
+        ("-2 + +3", 1),
+        ("64×3", 192),
+        ("１２", 12),
     ],
 )
 def test_expressions_are_read(text, number):
@@ -580,24 +551,15 @@ def test_expressions_are_read(text, number):
 @pytest.mark.parametrize(
     "text, words",
     [
-        *(
-            ("0,5", "no decimal point"),
-            ("x + 1", "cannot read `x`"),
-            ("__import__('os')", "cannot read"),
-            ("1 2", "not one number"),
-        ),
-        *(
-            ("9**9**9**9", "too large"),
-            ("1 / 0", "divides by zero"),
-            ("True", "cannot read"),
-            ("exp", "cannot read `exp`"),
-        ),
-        *(
-            ("[1][0]", "cannot read"),
-            ("1 if 1 else 2", "cannot read"),
-            ("1" * 201, "more than 200"),
-            ("log(0)", "not one number"),
-        ),
+        ("0,5", "no decimal point"),
+        ("x + 1", "cannot read `x`"),
+        ("__import__('os')", "cannot read"),
+        ("1 2", "not one number"),
+        ("9**9**9**9", "too large"),
+        ("1 / 0", "divides by zero"),
+        ("exp", "cannot read `exp`"),
+        ("1" * 201, "more than 200"),
+        ("log(0)", "not one number"),
     ],
 )
 def test_other_expressions_are_refused_in_words(text, words):
@@ -632,18 +594,7 @@ def test_progress_is_written_whole(home):
     ]  # no lock and no scrap is left
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"\xff\xfe",
-        b'{"exercises": 3}',
-        b'{"exercises": {"a": {"attempts": "many"}}}',
-        b"null",
-    ],
-)
+@pytest.mark.parametrize("damage", [b"", b"[]", b"\xff\xfe", b'{"exercises": {"a": {"attempts": "many"}}}'])
 def test_a_damaged_file_is_set_aside_and_reported(home, damage):
     home.mkdir()
     (home / "progress.json").write_bytes(damage)
@@ -655,13 +606,6 @@ def test_a_damaged_file_is_set_aside_and_reported(home, damage):
     assert "progress-damaged-2.json" in repr(progress())  # the first one is not overwritten
 
 
-def test_good_entries_of_a_damaged_file_are_kept(home):
-    home.mkdir()
-    (home / "progress.json").write_text('{"exercises": {"a": {"attempts": 2, "first_pass": null}, "b": 7}}')
-    assert "damaged" in store.record(store.Event("a", "answer", True))
-    assert store.read()[0]["a"]["attempts"] == 3
-
-
 def test_a_home_that_cannot_be_written_loses_nothing(home, monkeypatch):
     home.write_text("a file where the folder should be")
     result = check("e**2", "score_ratio")
@@ -671,23 +615,6 @@ def test_a_home_that_cannot_be_written_loses_nothing(home, monkeypatch):
     check("e**2", "stable_weights")
     assert set(store.read()[0]) == {"score_ratio", "stable_weights"}
     assert store._unsaved == []
-
-
-def test_a_full_disk_leaves_the_old_file(home, monkeypatch):
-    check(2, "score_ratio")
-    before = (home / "progress.json").read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store.os, "fsync", full)
-        assert "could not be saved (No space left on device)" in repr(check("e**2", "score_ratio"))
-    assert (home / "progress.json").read_bytes() == before
-    assert sorted(path.name for path in home.iterdir()) == ["progress-copy.json", "progress.json"]
-    check(7, "stable_weights")
-    entries = store.read()[0]
-    assert (entries["score_ratio"]["attempts"], entries["stable_weights"]["attempts"]) == (2, 1)
 
 
 def test_a_lock_left_behind_is_taken_over(home, monkeypatch):

@@ -2,9 +2,7 @@
 the same."""
 
 import ast
-import inspect
 import re
-import textwrap
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from lesson_lib.attention import attend
 from lesson_lib.checks import check, judge, store
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.exercise import Write, edited
-from lesson_lib.checks.inputs import source_of
 from lesson_lib.checks.short_answers import Choice, Number, Open
 from lesson_lib.cli.exercise_cells import answer_cell, written_out
 from lesson_lib.cli.kinds import chapter_of, fitting
@@ -32,7 +29,6 @@ from tests.right_answers import RIGHT, WRONG, operations, operations_of_answers
 
 EXERCISES, LESSONS = exercises(), lessons()
 
-CHAPTERS = ROOT / "lesson_lib" / "chapters"
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
     "torch": torch,
@@ -83,18 +79,6 @@ def test_three_right_answers_or_more_differ_in_an_operation():
                 assert ways[one] != ways[other], f"{name}: {one} and {other} of (solution, answers) are one"
 
 
-def test_names_and_spelling_are_no_operation():
-    one, same, other = (
-        operations(ast.parse(f"lambda q, k: {text}"))
-        for text in (
-            "(q @ k.T / 2).softmax(-1)",
-            "torch.softmax(torch.matmul(q, k.transpose(0, 1)).div(2.0), dim=1)",
-            "torch.softmax(torch.einsum('nd,md->nm', q, k) / 2, dim=1)",
-        )
-    )
-    assert one == same != other
-
-
 def test_whole_numbers_in_place_of_real_ones_get_the_repair():
     def stages(n, d, rows):
         return torch.tensor([n * rows * d * d] + n * [rows * d * d])
@@ -106,7 +90,7 @@ def test_whole_numbers_in_place_of_real_ones_get_the_repair():
 
 
 @pytest.mark.parametrize("name, slip", SLIPS)
-def test_every_slip_is_named(name, slip):
+def test_every_slip_is_named(name, slip, no_shape_hook):
     exercise = EXERCISES[name]
     if isinstance(exercise, Write):
         answer = exercise.wrong(slip)
@@ -118,13 +102,6 @@ def test_every_slip_is_named(name, slip):
         return
     result = check(answer, name)
     assert not result.passed and result.diagnosis == slip, result
-
-
-def test_most_slips_are_edits_of_the_solution():
-    """An edit shows the mistake itself; a function stays where the mistake is another way to compute."""
-    slips = [slip for e in EXERCISES.values() if isinstance(e, Write) for slip in e.slips.values()]
-    edits = sum(isinstance(slip, tuple) for slip in slips)
-    assert edits >= 0.6 * len(slips), f"{edits} edits, {len(slips) - edits} functions"
 
 
 @pytest.mark.parametrize(
@@ -167,27 +144,15 @@ def test_a_card_is_complete(name):
     assert all(text[0] == text[0].lower() or text[:2] in ("A ", "A'", "K ", "W_") for text in exercise.slips)
 
 
-@pytest.mark.parametrize(
-    "lesson, least",
-    [
-        ("exercises/01_history", 8),
-        ("exercises/02_scoring", 7),
-        ("exercises/03_matrix_form", 7),
-        ("exercises/04_multi_head", 7),
-        ("exercises/05_positional_encoding", 8),
-        ("exercises/06_transformer", 8),
-        ("exercises/07_attention_vs_cnn", 7),
-        ("exercises/08_attention_vs_rnn", 8),
-        ("exercises/09_truncated_attention", 8),
-        ("exercises/10_graph_attention", 8),
-        ("exercises/11_efficient_attention", 8),
-    ],
-)
-def test_a_chapter_has_every_kind(lesson, least):
+CHAPTERS_WITH_ALL = [lesson for lesson in LESSONS if re.match(r"exercises/(0|10|11)", lesson)]
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS_WITH_ALL)
+def test_a_chapter_has_every_kind(lesson):
     """In its notebook of exercises and in its parts."""
     notebooks = fitting(chapter_of(lesson), LESSONS)
     exercises = [e for name in notebooks for e in LESSONS[name] if not e.prediction]
-    assert len(exercises) >= least
+    assert len(exercises) >= 7
     for kind in (Number, Choice, Open, Write):
         assert any(isinstance(exercise, kind) for exercise in exercises)
     written = [exercise for exercise in exercises if isinstance(exercise, Write)]
@@ -260,23 +225,9 @@ def test_questions_stand_in_the_learner_s_order(lesson):
     assert places == sorted(places), [name for _, name in sorted(zip(places, names, strict=True))]
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_some_notebook_checks_it(name):
-    assert asks(source(LESSON_OF[name]), name)
-
-
-@pytest.mark.parametrize(
-    "cell, said",
-    [
-        ('# %% [markdown] tags=["exercise:stable_weights"]\n# Write it.\n', True),
-        ('# %% tags=["exercise:stable_weights"]\ncheck(stable_weights)\n', True),
-        ("# %%\nstable_weights(scores)\n", False),
-    ],
-)
-def test_a_part_asks_by_a_card_or_by_a_cell_of_its_own(cell, said, tmp_path):
-    (tmp_path / "notebooks" / "source").mkdir(parents=True)
-    (tmp_path / "notebooks" / "source" / "02a_soft_look_up.py").write_text(cell, "utf-8")
-    assert asks(source("02a_soft_look_up", tmp_path), "stable_weights") == said
+def test_some_notebook_checks_it():
+    texts = {lesson: source(lesson) for lesson in LESSONS}
+    assert [name for name in EXERCISES if not asks(texts[LESSON_OF[name]], name)] == []
 
 
 @pytest.mark.parametrize("name", IN_EXERCISES)
@@ -311,13 +262,6 @@ def test_the_notebooks_two_faces(name):
 def test_a_card_without_an_exercise_is_told():
     with pytest.raises(KeyError, match='no exercise is called "scoar"'):
         written_out('# %% [markdown] tags=["exercise:scoar"]\n# What?\n')
-
-
-def test_source_of_gives_the_text_of_a_function():
-    def f(x):
-        return x
-
-    assert source_of(f) == textwrap.dedent(inspect.getsource(f)).rstrip()
 
 
 def test_what_learners_write_is_what_the_library_does():
@@ -524,21 +468,12 @@ def test_a_mix_of_classes_is_the_worst_case_as_lesson_10_says():
     "name, answer",
     [
         ("path_edges", lambda n, radius: [[0], [0]]),
-        ("path_edges", lambda n, radius: print(end="")),
         ("path_edges", lambda n, radius: "edges"),
         ("path_edges", lambda n, radius: torch.zeros(2, 0, dtype=torch.int64)),
         ("path_edges", lambda n, radius: torch.zeros(7)),
-        ("path_edges", lambda n, radius: torch.tensor(3)),
-        ("path_edges", lambda n: n),
-        ("path_edges", 3),
-        ("path_edges", "0 1 2"),
         ("gcn_scores", lambda edge_index, n: edge_index[0].tolist()),
         ("gcn_scores", lambda edge_index, n: edge_index),
         ("gcn_scores", lambda edge_index, n: torch.ones(n)),
-        ("gcn_scores", lambda edge_index, n: 1 / 0),
-        ("gcn_scores", [1.0]),
-        ("gcn_scores", torch.ones(7)),
-        ("gcn_scores", int),
     ],
 )
 def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
@@ -671,14 +606,7 @@ def test_the_future_is_in_every_mixture_as_lesson_11_says():
     assert (seen[:, 5] > 0).all()
 
 
-@pytest.mark.parametrize(
-    "highest",
-    [
-        "scores.amax(1, keepdim=True)",
-        "torch.max(scores, 1, keepdim=True)[0]",
-        "scores[:, :].logsumexp(1, True)",
-    ],
-)
+@pytest.mark.parametrize("highest", ["scores.amax(1, keepdim=True)", "scores[:, :].logsumexp(1, True)"])
 def test_a_pass_that_reads_all_keys_at_once_is_told_so(highest):
     """The sums go tile by tile, the maximum does not; and one that has no such line passes."""
     text = EXERCISES["one_pass"].text
@@ -719,25 +647,19 @@ def test_a_second_pass_is_told_and_one_for_each_query_is_none():
 @pytest.mark.parametrize(
     "answer, words",
     [
-        (lambda a, x, b, y: a, "two tensors"),
         (lambda a, x, b, y: (a, x, b), "a tuple of 3"),
         (lambda a, x, b, y: (x, a), "in this order: return output, log_sum"),
         (lambda a, x, b, y: (a, x[:, None]), "two tensors"),
         (lambda a, x, b, y: (a.numpy(), x.numpy()), "a numpy array"),
         (lambda a, x, b, y: (a, None), "a tuple of 2"),
-        (lambda a, x, b, y: (a.to_sparse(), x), "two tensors"),
-        (lambda a, x, b, y: (a.to("meta"), x), "two tensors"),
         (lambda a, x, b, y: {"output": a}, "a dictionary"),
         (lambda a, x, b, y: (a.double(), x), "numbers differ"),  # float64 is fine, the numbers are not
         (
             lambda *given: torch.cat([x.reshape(len(x), -1) for x in merged(*given)], 1),
             "one tensor",
         ),
-        (lambda a, x, b, y: (a + 0j, x), "torch.complex64"),
-        (lambda a, x, b, y: (a * torch.nan, x), "holds nan"),
         (lambda a, x, b, y: (a, x - torch.inf), "holds inf"),
         (lambda a, x, b, y: ((a + b) / 2, x + y), "that is the plain mean of both outputs"),  # both are wrong
-        (lambda a, x, b, y: (a + 40, x), "numbers differ"),
     ],
 )
 def test_an_odd_merge_of_lesson_11_gets_a_sentence(answer, words):

@@ -58,11 +58,6 @@ def cut_at_one_end(logits, tokens):
     return -logs.gather(-1, tokens[:, :-1, None]).mean()
 
 
-@told("next_loss", r"nothing is shifted")
-def both_without_the_first(logits, tokens):
-    return F.nll_loss(logits[:, 1:].log_softmax(-1).mT, tokens[:, 1:])
-
-
 @told("next_loss", r"wrong way")
 def asked_for_the_past(logits, tokens):
     picked = logits[:, 1:].log_softmax(-1).gather(-1, tokens[:, :-1].unsqueeze(-1))
@@ -81,17 +76,6 @@ def a_model_that_shifts_and_a_loop_that_shifts(model, source, lengths, target):
     return F.cross_entropy(logits[:, :-1].transpose(1, 2), wanted[:, 1:], ignore_index=0)
 
 
-@told("next_character_loss", r"nothing is shifted")
-def reads_and_says_the_same(model, source, lengths, target):
-    return F.cross_entropy(model(source, lengths, target).transpose(1, 2), target, ignore_index=0)
-
-
-@told("next_character_loss", r"wrong way")
-def ends_exchanged(model, source, lengths, target):
-    logits = model(source, lengths, target[:, 1:])
-    return F.cross_entropy(logits.transpose(1, 2), target[:, :-1], ignore_index=0)
-
-
 @told("forced_loss", r"twice")
 def two_start_signs(decode, target, start, filler):
     two = target.new_full((len(target), 2), start)
@@ -99,22 +83,10 @@ def two_start_signs(decode, target, start, filler):
     return F.cross_entropy(decode(read).transpose(1, 2), target, ignore_index=filler)
 
 
-@told("forced_loss", r"compare with")
-def asked_for_what_was_read(decode, target, start, filler):
-    read = F.pad(target, (1, 0), value=start)[:, :-1]
-    real = target != filler
-    return F.cross_entropy(decode(read)[real], read[real])
-
-
 @told("hidden_loss", r"shift")
 def shifted_as_in_a_decoder(logits, words, chosen):
     labels = words.masked_fill(~chosen, -100)
     return F.cross_entropy(logits[:, :-1].transpose(1, 2), labels[:, 1:], ignore_index=-100)
-
-
-@told("hidden_loss", r"not chosen")
-def the_other_places(logits, words, chosen):
-    return F.cross_entropy(logits.transpose(1, 2), words.masked_fill(chosen, -100), ignore_index=-100)
 
 
 # --- who asks, who is compared, what is mixed ---
@@ -130,28 +102,12 @@ def torchs_with_two_exchanged(query, key, value):
     return F.scaled_dot_product_attention(query, value, key)
 
 
-@told("scaled_attention", r"queries and keys have changed places")
-def torchs_with_keys_first(query, key, value):
-    return F.scaled_dot_product_attention(key, query, value)
-
-
-@told("scaled_attention", r"keys are mixed")
-def named_once_too_often(query, key, value):
-    return F.scaled_dot_product_attention(query, key, key)
-
-
 @told("scaled_attention", ALL_THREE)
 def from_a_library_with_another_order(query, key, value):
     def theirs(v, k, q):
         return torch.einsum("...nm,...md->...nd", (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1), v)
 
     return theirs(query, value, key)
-
-
-@told("self_attention", SWAPPED)
-def one_line_of_three(x, w_q, w_k, w_v):
-    q, v, k = (torch.einsum("bnd,de->bne", x, w) for w in (w_q, w_k, w_v))
-    return F.scaled_dot_product_attention(q, k, v)
 
 
 @told("self_attention", r"x itself stands in")
@@ -166,72 +122,10 @@ def softmax_over_all_rows(x, w_q, w_k, w_v):
     return exps / exps.sum((0, 1), keepdim=True) @ (x @ w_v)
 
 
-@told("without_loops", SWAPPED)
-def loops_over_the_wrong_list(query, key, value):
-    scores = torch.einsum("id,jd->ij", query, value)
-    return torch.einsum("ij,jd->id", torch.softmax(scores, 1), key)
-
-
-@told("attention_in_columns", SWAPPED)
-def columns_exchanged(tokens, W_q, W_k, W_v):
-    return torch.einsum(
-        "dm,mn->dn", W_k @ tokens, torch.einsum("dm,dn->mn", W_v @ tokens, W_q @ tokens).softmax(0)
-    )
-
-
-@told("several_heads", SWAPPED)
-def heads_by_torch(query, key, value, w_output, n_heads):
-    q, v, k = (x.unflatten(-1, (n_heads, -1)).movedim(-2, -3) for x in (query, key, value))
-    return F.scaled_dot_product_attention(q, k, v).movedim(-3, -2).flatten(-2) @ w_output
-
-
-@told("several_heads", r"keys are mixed")
-def heads_of_keys_alone(query, key, value, w_output, n_heads):
-    q, k = (x.unflatten(-1, (n_heads, -1)).movedim(-2, -3) for x in (query, key))
-    return F.scaled_dot_product_attention(q, k, k).movedim(-3, -2).flatten(-2) @ w_output
-
-
-@told("many_heads", ALL_THREE)
-def packed_the_other_way(x, w_query, w_key, w_value, w_output, n_heads):
-    packed = torch.cat([w_query, w_key, w_value], 1)
-    sizes = [w.shape[1] for w in (w_query, w_key, w_value)]
-    v, q, k = (y.unflatten(-1, (n_heads, -1)).movedim(-2, -3) for y in (x @ packed).split(sizes, -1))
-    return F.scaled_dot_product_attention(q, k, v).movedim(-3, -2).flatten(-2) @ w_output
-
-
-@told("place_attention", SWAPPED)
-def convolved(x, w_q, w_k, w_v, gamma):
-    q, v, k = (F.conv2d(x, w[:, :, None, None]).flatten(2) for w in (w_q, w_k, w_v))
-    weights = torch.softmax(torch.einsum("bdn,bdm->bnm", q, k) / math.sqrt(q.shape[1]), -1)
-    return x + gamma * torch.einsum("bnm,bcm->bcn", weights, v).view_as(x)
-
-
 @told("by_state", SWAPPED)
 def a_state_by_cumsum(query, key, value):
     S = torch.einsum("nd,ne->nde", value, key).cumsum(0)
     return torch.einsum("nd,nde->ne", query, S) / (query * value.cumsum(0)).sum(1, keepdim=True)
-
-
-@told("along_edges", SWAPPED)
-def edges_one_by_one(query, key, value, edge_index):
-    out = torch.zeros(len(query), key.shape[1])
-    for i in range(len(query)):
-        heard = [j for j, t in edge_index.T.tolist() if t == i]
-        if heard:
-            shares = torch.stack([query[i] @ value[j] / value.shape[1] ** 0.5 for j in heard]).softmax(0)
-            out[i] = sum(share * key[j] for share, j in zip(shares, heard, strict=True))
-    return out
-
-
-@told("grouped_query", SWAPPED)
-def shared_by_torch(query, key, value):
-    return F.scaled_dot_product_attention(query[None], value[None], key[None], enable_gqa=True)[0]
-
-
-@told("low_rank", SWAPPED)
-def mixtures_exchanged(query, key, value, E, F):
-    k, v = torch.einsum("rn,nd->rd", E, value), torch.einsum("rn,nd->rd", F, key)
-    return torch.softmax(query @ k.mT / math.sqrt(query.shape[1]), 1) @ v
 
 
 @told("in_a_ring", SWAPPED)
@@ -259,13 +153,6 @@ def projections_exchanged(query, key, w_query, w_key, v):
     return ((query @ w_key).unsqueeze(1) + (key @ w_query).unsqueeze(0)).tanh() @ v
 
 
-@told("with_shared_keys", SWAPPED)
-def a_layer_with_shared_keys(x, w_query, w_key, w_value, n_heads):
-    d = w_query.shape[1] // n_heads
-    q, v, k = ((x @ w).unflatten(1, (-1, d)).movedim(1, 0)[None] for w in (w_query, w_key, w_value))
-    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)[0].movedim(0, 1).flatten(1)
-
-
 # --- heads: scale, order, sum ---
 
 
@@ -273,13 +160,6 @@ def a_layer_with_shared_keys(x, w_query, w_key, w_value, n_heads):
 def scaled_by_their_number(x, w_query, w_key, w_value, w_output, n_heads):
     q, k, v = (y.unflatten(-1, (n_heads, -1)).movedim(-2, -3) for y in (x @ w_query, x @ w_key, x @ w_value))
     made = F.scaled_dot_product_attention(q, k, v, scale=1 / math.sqrt(n_heads))
-    return made.movedim(-3, -2).flatten(-2) @ w_output
-
-
-@told("several_heads", r"n_heads")
-def scaled_by_the_number_of_heads(query, key, value, w_output, n_heads):
-    q, k, v = (x.unflatten(-1, (n_heads, -1)).movedim(-2, -3) for x in (query, key, value))
-    made = F.scaled_dot_product_attention(q, k, v, scale=n_heads**-0.5)
     return made.movedim(-3, -2).flatten(-2) @ w_output
 
 
@@ -303,11 +183,6 @@ def a_sum_that_hides_in_einsum(query, key, value):
     return torch.einsum("gnm,gmd->gnd", scores.softmax(-1), value)
 
 
-@told("grouped_query", r"mean is taken over the query heads")
-def a_mean_over_the_group(query, key, value):
-    return F.scaled_dot_product_attention(query.unflatten(0, (len(key), -1)).mean(1), key, value)
-
-
 # --- masks ---
 
 
@@ -326,24 +201,9 @@ def minus_minus_infinity(scores, real):
     return torch.where(real[:, None], scores, -float("-inf")).softmax(-1)
 
 
-@told("without_padding", r"no longer sums to 1")
-def multiplied_weights(scores, real):
-    return F.softmax(scores, -1) * real.unsqueeze(1).float()
-
-
 @told("attend_to_known", r"turned round")
 def strangers_by_torch(query, key, value, knows):
     return F.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=~knows)[0]
-
-
-@told("attend_to_known", r"read the other way")
-def read_by_columns(query, key, value, knows):
-    return F.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=knows.T)[0]
-
-
-@told("window_mask", r"looks ahead only")
-def ahead(n, radius):
-    return torch.ones(n, n).triu().tril(radius).bool()
 
 
 @told("both_masks", r"one word too far|sees the next")
@@ -358,12 +218,6 @@ def a_sink_and_a_mask_turned_round(q, k, v, mask, sink):
     scores = (q @ k.T / math.sqrt(q.shape[1])).masked_fill(mask, -torch.inf)
     scores = torch.cat([scores, scores.new_full((len(q), 1), sink)], 1)
     return scores.softmax(1)[:, :-1] @ v
-
-
-@told("to_the_letter", r"neighbours' scores")
-def neighbours_at_zero(query, key, value, mask):
-    scores = torch.einsum("nd,md->nm", query, key) / math.sqrt(query.shape[1])
-    return torch.where(mask, 0.0, scores).softmax(1) @ value
 
 
 # --- windows, one off everywhere ---
@@ -383,11 +237,6 @@ def wide_row_by_row(query, key, value, radius, block):
     return _row_by_row(query, key, value, lambda i, j: abs(i - j) <= radius + 1)
 
 
-@told("near_blocks", r"one key more on each side")
-def wide_near_blocks(query, key, value, radius):
-    return _row_by_row(query, key, value, lambda i, j: abs(i - j) < radius + 2)
-
-
 @told("near_blocks", r"farthest key on each side|window was not too wide")
 def narrow_near_blocks(query, key, value, radius):
     return _row_by_row(query, key, value, lambda i, j: abs(i - j) < radius)
@@ -396,19 +245,6 @@ def narrow_near_blocks(query, key, value, radius):
 @told("windowed", r"distance equal to the window|one key too many")
 def wide_windowed(query, key, value, window, block):
     return _row_by_row(query, key, value, lambda i, j: 0 <= i - j <= window)
-
-
-@told("windowed", r"one key too few")
-def narrow_windowed(query, key, value, window, block):
-    mask = torch.ones(len(query), len(key)).tril().triu(2 - window).bool()
-    return F.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=mask)[0]
-
-
-@told("with_global", r"too wide")
-def wide_with_global(n, radius, n_global):
-    i = torch.arange(n)
-    near = (i[:, None] - i).abs() < radius + 2
-    return near | (i < n_global) | (i < n_global)[:, None]
 
 
 @told("dilated_window", r"one step too many")
@@ -504,11 +340,6 @@ def a_place_is_what_is_kept(*given):
     return _rolling(*given, lambda seen, kept, n: kept + torch.arange(n), _in_sight)
 
 
-@told("read_window", r"counted twice")
-def seen_counted_twice(*given):
-    return _rolling(*given, lambda seen, kept, n: 2 * seen + torch.arange(n), _in_sight)
-
-
 @told("read_window", r"later tokens of a chunk")
 def open_to_the_chunk(*given):
     return _rolling(*given, lambda seen, kept, n: seen + torch.arange(n), lambda far, window: far < window)
@@ -530,11 +361,6 @@ def places_from_one(x, positions, frequencies):
     return torch.view_as_real(z * turns).flatten(-2)
 
 
-@told("read_window", r"start again at place 0 in each chunk")
-def every_chunk_at_zero(*given):
-    return _rolling(*given, lambda seen, kept, n: torch.arange(n), _in_sight)
-
-
 @told("best_beam", r"WORST")
 def a_search_for_the_worst(start, table, weights, width, length):
     texts = [([start], 0.0)]
@@ -548,13 +374,6 @@ def a_search_for_the_worst(start, table, weights, width, length):
             children += [([*text, token], score + log) for token, log in enumerate(logs)]
         texts = sorted(children, key=lambda child: child[1])[:width]
     return torch.tensor(max(texts, key=lambda text: text[1])[0][1:])
-
-
-@told("sagan_block", r"keys are mixed")
-def keys_of_pixels(x, w_q, w_k, w_v, gamma):
-    pixels = x.flatten(2).mT
-    q, k = pixels @ w_q.T, pixels @ w_k.T
-    return x + gamma * ((q @ k.mT).softmax(-1) @ k).mT.reshape(x.shape)
 
 
 # --- codes ---
@@ -575,25 +394,6 @@ def a_power_too_early(position, d):
     return torch.stack([angles.sin(), angles.cos()], 1).reshape(-1)
 
 
-@told("waves", r"//|whole number|precedence")
-def a_floor_in_the_exponent(positions, d):
-    table = torch.zeros(len(positions), d)
-    speed = torch.exp(-(torch.arange(0, d, 2) // d) * math.log(10000.0))
-    table[:, 0::2], table[:, 1::2] = (positions[:, None] * speed).sin(), (positions[:, None] * speed).cos()
-    return table
-
-
-@told("waves", r"precedence|power comes before")
-def a_power_in_front(positions, d):
-    angles = torch.outer(positions, 10000.0 ** -torch.arange(0, d, 2) / d)
-    return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
-
-
-@told("squeezed", r"rounds down")
-def a_whole_factor(n, trained):
-    return torch.tensor([i / max(n // trained, 1) for i in range(n)])
-
-
 # --- gates ---
 
 
@@ -602,13 +402,6 @@ def from_an_exported_file(summed, cell):
     i, o, f, c = summed.view(4, -1)
     cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(c)
     return torch.stack((torch.sigmoid(o) * torch.tanh(cell), cell))
-
-
-@told("lstm_step", r"i, g, f, o")
-def from_an_older_library(summed, cell):
-    i, j, f, o = summed.split(len(cell))
-    cell = cell * f.sigmoid() + i.sigmoid() * j.tanh()
-    return torch.stack((o.sigmoid() * cell.tanh(), cell))
 
 
 def _gru(x, state, W, U, b, c, order, mix):
@@ -621,11 +414,6 @@ def _gru(x, state, W, U, b, c, order, mix):
 @told("gru_step", r"r and z have changed places")
 def z_first(*given):
     return _gru(*given, "zrn", lambda z, n, h: n + z * (h - n))
-
-
-@told("gru_step", r"read z, n, r")
-def z_first_r_last(*given):
-    return _gru(*given, "znr", lambda z, n, h: n + z * (h - n))
 
 
 @told("gru_step", r"as it was given|last line|what you changed")
@@ -642,24 +430,9 @@ def the_best_are_hidden(logits, temperature, k):
     return logits.scatter(-1, logits.topk(k, -1).indices, -torch.inf).div(temperature).softmax(-1)
 
 
-@told("k_best_probabilities", r"WORST")
-def by_a_rising_sort(logits, temperature, k):
-    border = logits.sort(-1).values[..., k - 1 : k]
-    return torch.where(logits <= border, logits / temperature, -torch.inf).softmax(-1)
-
-
 @told("by_state", r"multiply")
 def times_the_normaliser(query, key, value):
     scores = (query @ key.T).tril()
-    return scores @ value * scores.sum(1, keepdim=True)
-
-
-@told("fading_attention", r"multiply")
-def times_the_fading_normaliser(query, key, value, decay):
-    q, k = (F.elu(x) + 1 for x in (query, key))
-    i = torch.arange(len(q))
-    fades = torch.where(i[:, None] >= i, decay ** (i[:, None] - i).clamp(min=0).float(), 0.0)
-    scores = q @ k.T * fades
     return scores @ value * scores.sum(1, keepdim=True)
 
 
@@ -766,16 +539,6 @@ def tokens_first(query, key, value, mask=None):
     return F.scaled_dot_product_attention(q, k[: len(q)], v[: len(q)]).movedim(0, 1)
 
 
-@told("properties", SWAPPED)
-def roles_exchanged(query, key, value, mask=None):
-    return F.scaled_dot_product_attention(query, value, key, attn_mask=mask)
-
-
-@told("properties", r"keys are mixed in place")
-def keys_twice(query, key, value, mask=None):
-    return F.scaled_dot_product_attention(query, key, key, attn_mask=mask)
-
-
 @told("properties", r"two calls with the same inputs differ")
 def a_very_rare_dropout(query, key, value, mask=None):
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=0.02)
@@ -785,12 +548,6 @@ def a_very_rare_dropout(query, key, value, mask=None):
 def a_triangle_at_the_beginning_only(query, key, value):
     first = query.shape[1] == key.shape[1]
     return F.scaled_dot_product_attention(query, key, value, is_causal=first)
-
-
-@told("properties", r"sequences of a batch are mixed", causal=True)
-def causal_tokens_first(query, key, value):
-    q, k, v = (x.movedim(0, 1) for x in (query, key, value))
-    return F.scaled_dot_product_attention(q, k[-len(q) :], v[-len(q) :], is_causal=True).movedim(0, 1)
 
 
 def _step(x, cache, query_at, key_at):
@@ -817,11 +574,6 @@ def a_kept_table(x, cache):
 @told("properties", r"not once, for query and key alike", cache=list)
 def a_query_at_zero(x, cache):
     return _step(x, cache, lambda seen, n: torch.arange(n), _behind)
-
-
-@told("properties", r"not once, for query and key alike", cache=list)
-def twice_as_far(x, cache):
-    return _step(x, cache, *[lambda seen, n: 2 * seen + torch.arange(n)] * 2)
 
 
 @pytest.mark.parametrize("function, words, options", SUITE)

@@ -7,7 +7,6 @@ import builtins
 import collections
 import ctypes
 import decimal
-import fractions
 import functools
 import gc
 import itertools
@@ -33,7 +32,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lesson_lib.checks import check, engine, isolation, properties, runner, sandbox, store, values
+from lesson_lib.checks import check, engine, isolation, runner, sandbox, store, values
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.result import Result
 
@@ -183,23 +182,15 @@ RESULTS = {
     "a tensor of 1e9 ones": Odd(
         giving(lambda: torch.ones(HUGE)), "asks for more than 2 GiB of memory in line 1 of `<lambda>`"
     ),
-    "a tensor of 1e9 zeros": Odd(giving(lambda: torch.zeros(HUGE)), "more than 2 GiB"),
     "a tensor of 1e9, expanded": Odd(
         giving(lambda: torch.zeros(1).expand(HUGE)), "a tensor of shape (1000000000,): far more than is asked"
     ),
-    "a tensor of 1e12 on meta": Odd(giving(lambda: torch.empty(10**12, device="meta")), "far more than"),
-    "a table of 1e5 by 1e5": Odd(giving(lambda: torch.ones(10**5, 1) @ torch.ones(1, 10**5)), "2 GiB"),
-    "a numpy array of 1e9": Odd(giving(lambda: numpy.ones(HUGE)), "more than 2 GiB"),
     "a numpy array of 1e9, broadcast": Odd(
         giving(lambda: numpy.broadcast_to(0.0, HUGE)), "a numpy array of shape (1000000000,): far more"
     ),
     "a list of 1e9": Odd(giving(lambda: [0] * HUGE), "more than 2 GiB"),
-    "a tuple of 1e8": Odd(giving(lambda: (0,) * 20**6), "a tuple of 64000000: far more"),
     "a list that grows": Odd(giving(lambda: [bytes(10**6) for _ in itertools.count()]), "2 GiB"),
-    "1e4 big tensors": Odd(giving(lambda: [torch.empty(10**6) for _ in range(10**4)]), "2 GiB"),
     "a text of 1e8": Odd(giving(lambda: "x" * 10**8), "a string: far more than is asked for"),
-    "bytes of 1e10": Odd(giving(lambda: bytes(10**10)), "more than 2 GiB"),
-    "a range of 1e18": Odd(giving(lambda: range(10**18)), "gives back a range"),
     "lists in lists, 1e4 deep": Odd(giving(lambda: nest(10**4)), "gives back a list of 1"),
     "a list that holds itself": Odd(
         giving(lambda: (x := [], x.append(x), x)[-1]), "a list of 1, with a list of 1 in it"
@@ -209,15 +200,10 @@ RESULTS = {
     "an object that loops": Odd(giving(Loops), "gives back a Loops"),
     "an object of a nameless class": Odd(giving(Nameless("Anything", (), {})), "gives back an Anything"),
     "a list whose length loops": Odd(giving(Endless), "gives back an Endless of 0"),
-    "a text whose methods loop": Odd(giving(lambda: Text("x")), "gives back a Text"),
     "a coroutine": Odd(written_in("pass\nasync def answer(query, key, value):\n    return value"), "`async`"),
-    "a module": Odd(giving(lambda: torch), "gives back a module"),
     "a class": Odd(giving(lambda: Loops), "gives back the class Loops"),
-    "a truth value": Odd(giving(lambda: True), "gives back a bool"),
-    "a complex number": Odd(giving(lambda: 1j), "gives back a complex"),
     "a subclass without a shape": Odd(lambda *a: right(*a).as_subclass(Shapeless), "steps", state="passed"),
     "a subclass that refuses": Odd(lambda *a: right(*a).as_subclass(Refusing), "steps", state="passed"),
-    "a parameter": Odd(lambda *a: torch.nn.Parameter(right(*a)), "steps", state="passed"),
     "a tensor that is not finished": Odd(
         lambda *a: torch.complex(right(*a), right(*a)).conj(), "torch.complex64"
     ),
@@ -225,58 +211,39 @@ RESULTS = {
         lambda *a: torch.quantize_per_tensor(right(*a), 0.1, 0, torch.qint8), "torch.qint8"
     ),
     "a nested tensor": Odd(lambda *a: torch.nested.nested_tensor([right(*a)[0]]), "a nested tensor"),
-    "a sparse table": Odd(lambda *a: right(*a).to_sparse_csr(), "a sparse tensor"),
     # 500 is beyond their range: torch 2.11 gives nan, 2.15 the largest number
     "eight-bit floats": Odd(lambda *a: right(*a).clamp(max=448).to(torch.float8_e4m3fn), "numbers differ"),
-    "NaN": Odd(lambda *a: right(*a) / 0 * 0, "holds nan"),
 }
 
 INSTEAD = {  # what is handed in is no function, or not as a function should be
-    "an object that raises, to write": Odd(Raises(), "asks for a function, you handed in a Raises"),
     "an object that loops, to write": Odd(Loops(), "asks for a function, you handed in a Loops"),
     "a callable object with a name that loops": Odd(Callable(), "had no answer after"),
     "a class of a nameless class": Odd(Nameless("Anything", (), {}), "you handed in the class Anything"),
     "a tensor of 1e9, to write": Odd(torch.zeros(1).expand(HUGE), "a tensor of shape (1000000000,)"),
     "9**9**9": Odd("9**9**9", "too large", NUMBER),
-    "10**10**10": Odd("10**10**10", "too large", NUMBER),
     "a huge integer": Odd(Made(lambda: 10**10**6), "too large", NUMBER),
     "1e8 digits": Odd(Made(lambda: "1" * 10**8), "at most 20,000 characters", NUMBER),
     "1e4 brackets": Odd("(" * 10**4, "more than 200 characters", NUMBER),
-    "a long text of strange signs": Odd("ﷺ" * 10**4, "more than 200 characters", NUMBER),
     "a huge decimal": Odd(decimal.Decimal("1e999999999"), "not a number that could be right", NUMBER),
-    "a huge fraction": Odd(fractions.Fraction(10**400, 3), "too large", NUMBER),
     "a signalling NaN": Odd(decimal.Decimal("sNaN"), "not one number", NUMBER),
     "infinity": Odd(math.inf, "inf is not a number that could be right", NUMBER),
-    "a complex number, as a number": Odd(2j, "not one number", NUMBER),
-    "truth, as a number": Odd(True, "a truth value", NUMBER),
-    "nothing, as a number": Odd(None, "NOT ATTEMPTED YET", NUMBER, state="open"),
     "a tensor of 1e9, as a number": Odd(torch.zeros(1).expand(HUGE), "you handed in a tensor of", NUMBER),
-    "an array of 1e9, as a number": Odd(numpy.broadcast_to(0, HUGE), "you handed in a numpy array", NUMBER),
     "a tensor without numbers": Odd(torch.empty(1, device="meta"), "not one number", NUMBER),
-    "a nested tensor, as a number": Odd(
-        Made(lambda: torch.nested.nested_tensor([torch.ones(2)] * 2)), "one number", NUMBER
-    ),
     "a subclass, as a number": Odd(
         torch.tensor(7.0, device="cpu").as_subclass(Refusing), "too small", NUMBER, "failed"
     ),
     "a text that loops, as a number": Odd(Text("7"), "7 is too small", NUMBER, "failed"),
-    "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER),
     "an object that loops, as a letter": Odd(Loops(), "you handed in a Loops", CHOICE),
-    "an object that raises, as a letter": Odd(Raises(), "you handed in a Raises", CHOICE),
-    "1e8 blanks, as a letter": Odd(Made(lambda: " " * 10**8), "at most 20,000 characters", CHOICE),
     "half a character, as a letter": Odd("\ud800", 'you wrote "?"', CHOICE),
     "1e8 characters, in words": Odd(Made(lambda: "word " * (2 * 10**7)), "at most 20,000 characters", OPEN),
     "4000 times not": Odd("not " * 4000, "model answer", OPEN, "written"),
-    "an object that raises, in words": Odd(Raises(), "you handed in a Raises", OPEN),
 }
 
 PRINTS = {
     "a million lines": fine(lambda: print("7\n" * 10**6, end=""), "... and 999,990 more lines"),
     "1000 prints": fine(lambda: [print(i) for i in range(1000)], "9\n... and 990 more lines"),
     "a line of 1e7": fine(lambda: print("x" * 10**7), "... and 9,999,001 more characters"),
-    "two lines": fine(lambda: print("shape", (2, 3)), "printed: shape (2, 3)\n"),
     "an address": fine(lambda: print(object()), "<object object at 0x...>"),
-    "to stderr": fine(lambda: print("to stderr", file=sys.stderr), "printed: to stderr"),
     "half a character": fine(lambda: print("\ud800"), "printed    ?"),
     "a thread that fails": fine(
         lambda: (t := threading.Thread(target=lambda: 1 / 0), t.start(), t.join()),
@@ -284,7 +251,6 @@ PRINTS = {
     ),
     "a warning": fine(lambda: warnings.warn("old", stacklevel=1), "warns: UserWarning: old"),
     "a stdout that is gone": fine(lambda: setattr(sys, "stdout", None), "steps"),
-    "a stdout that is closed": fine(lambda: sys.stdout.close(), "steps"),
 }
 
 CHANGES = {
@@ -293,12 +259,8 @@ CHANGES = {
         lambda: (os.chdir(folder := tempfile.mkdtemp()), shutil.rmtree(folder)), "the working folder"
     ),
     "the environment": fine(lambda: os.environ.update(ODD="1"), "environment variables"),
-    "an empty environment": fine(lambda: os.environ.clear(), "environment variables"),
     "sys.path": fine(lambda: sys.path.clear(), "sys.path"),
     "the default dtype": fine(lambda: torch.set_default_dtype(torch.float64), "the default dtype"),
-    "the default device": fine(lambda: torch.set_default_device("meta"), "steps"),
-    "no gradients": fine(lambda: torch.set_grad_enabled(False), "steps"),
-    "threads of torch": fine(lambda: torch.set_num_threads(3), "steps"),
     "deterministic algorithms": Odd(  # torch imports its compiler to set them back
         doing(lambda: torch._C._set_deterministic_algorithms(True)),
         "deterministic algorithms",
@@ -306,7 +268,6 @@ CHANGES = {
         mib=256,
     ),
     "print options": fine(lambda: torch.set_printoptions(precision=9), "torch's print options"),
-    "the recursion limit": fine(lambda: sys.setrecursionlimit(10**5), "the recursion limit"),
     "no garbage collection": fine(gc.disable, "garbage collection"),
     "warnings as errors": fine(lambda: warnings.simplefilter("error"), "steps"),
     "seeds": fine(lambda: (torch.manual_seed(1), random.seed(1), numpy.random.seed(1)), "steps"),
@@ -314,14 +275,8 @@ CHANGES = {
         lambda: threading.Thread(target=time.sleep, args=(0.5,)).start(),
         "steps" if LINUX else "of your function's",  # with a copy its threads end, too
     ),
-    "a process": fine(lambda: subprocess.run([sys.executable, "-V"], capture_output=True), "steps"),
-    "a file": fine(lambda: tempfile.TemporaryFile().close(), "steps"),
-    "a name of the notebook, deleted": Odd(
-        written_in("global mine; del mine\n    return query"), "put back: `mine`", mib=64
-    ),
     "all names of the notebook, deleted": Odd(written_in("globals().clear()\n    return 1"), "`mine`"),
     "torch hidden": Odd(written_in("global torch\n    torch = 3\n    return query"), "put back: `torch`"),
-    "torch forgotten": fine(lambda: sys.modules.pop("torch", None), "steps"),
 }
 
 
@@ -334,14 +289,8 @@ PATCHES = {
     "torch.softmax": Odd(put(torch, "softmax"), REPLACED.format("torch.softmax")),
     "torch.softmax by torch's other": Odd(put(torch, "softmax", F.softmax), REPLACED.format("torch.softmax")),
     "Tensor.softmax": Odd(put(torch.Tensor, "softmax"), REPLACED.format("torch.Tensor.softmax")),
-    "Tensor.backward": Odd(put(torch.Tensor, "backward"), REPLACED.format("torch.Tensor.backward")),
     "F.softmax": Odd(put(F, "softmax"), REPLACED.format("torch.nn.functional.softmax")),
-    "torch.allclose": Odd(put(torch, "allclose"), REPLACED.format("torch.allclose")),
-    "sum": Odd(put(builtins, "sum"), REPLACED.format("sum")),
-    "max": Odd(put(builtins, "max"), REPLACED.format("max")),
     "len": Odd(put(builtins, "len"), REPLACED.format("len")),
-    "range": Odd(put(builtins, "range"), REPLACED.format("range")),
-    "print": Odd(put(builtins, "print"), REPLACED.format("print")),
     "isinstance and setattr": Odd(
         doing(lambda: (setattr(builtins, "isinstance", 3), setattr(builtins, "setattr", 3))),
         "isinstance by its",
@@ -355,19 +304,13 @@ PATCHES = {
 
 STOPS = {
     "an exception with a text of 1e7": Odd(raising(Strange()), "stops with Strange"),
-    "an exception group": Odd(
-        raising(BaseExceptionGroup("all", [KeyboardInterrupt()])), "BaseExceptionGroup"
-    ),
     "a bare BaseException": Odd(raising(BaseException("plain")), "stops with BaseException"),
-    "StopIteration": Odd(raising(StopIteration()), "stops with StopIteration"),
     "exit()": Odd(doing(lambda: exit()), "SystemExit in line 1 of `<lambda>`"),
-    "sys.exit()": Odd(doing(lambda: sys.exit(3)), "asks Python to exit"),
     "a loop in Python": Odd(doing(forever), "had no answer after"),
     "prints without end": Odd(
         doing(lambda: [print("again") for _ in itertools.count()]), "again\n... and more"
     ),
     "check, called inside": Odd(doing(lambda: check(right, WRITE)), "calls check() or properties() while"),
-    "properties, called inside": Odd(doing(lambda: properties(right)), "move that out of the function"),
 }
 
 ODD = {
@@ -386,17 +329,13 @@ ODD = {
 # These would take the session with them: only processes of their own judge them.
 DEADLY = {
     "sum(range(10**12))": Odd(giving(lambda: sum(range(10**12))), "had no answer after"),
-    "a search in all numbers": Odd(giving(lambda: -1 in itertools.count()), "had no answer after"),
     "a queue that eats all numbers": Odd(
         giving(lambda: collections.deque(itertools.count(), maxlen=0)), "had no answer after"
     ),
-    "the largest of all numbers": Odd(giving(lambda: max(itertools.count())), "had no answer after"),
     "a pattern that backtracks": Odd(
         giving(lambda: re.match("(a+)+$", "a" * 60 + "b")), "had no answer after"
     ),
-    "9**9**9": Odd(giving(lambda: 9 ** int("9") ** 9), "had no answer after"),
     "a null pointer": Odd(giving(lambda: ctypes.string_at(0)), "crashes Python itself (SIGSEGV)"),
-    "os.abort": Odd(giving(os.abort), "crashes Python itself (SIGABRT)"),
     "os._exit(0)": Odd(giving(lambda: os._exit(0)), "ends Python itself (os._exit)"),
     "SIGKILL": Odd(giving(lambda: os.kill(os.getpid(), signal.SIGKILL)), "ended by the system (SIGKILL)"),
     "a lock that is never given back": Odd(
@@ -405,6 +344,7 @@ DEADLY = {
 }
 
 DEADLINE_S = 0.5  # here; a learner's is runner.DEADLINE_S
+ENDLESS = ("result: a list whose length loops", "stops: prints without end")  # the deadline ends these, too
 
 
 def said(result):
@@ -457,14 +397,10 @@ def quick(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["__main__"], "torch", torch, raising=False)
 
 
-def test_there_are_many():
-    assert len(ODD) + len(DEADLY) >= 60
-
-
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_answer_gets_a_sentence_and_changes_nothing(name, quick, capfd, monkeypatch):
     odd, before, own = ODD[name], surroundings(), isolation.Functions()
-    if "no answer after" not in odd.words:  # it ends by itself: however slow the machine
+    if "no answer after" not in odd.words and name not in ENDLESS:  # it ends by itself: however slow
         monkeypatch.setattr(runner, "DEADLINE_S", 10 * DEADLINE_S)
     result, _, mib = judged(odd)
     state = odd.state or ("failed" if odd.exercise == WRITE else "unjudged")

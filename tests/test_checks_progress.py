@@ -36,7 +36,6 @@ from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.export import FIRST, HEADER
 from lesson_lib.checks.short_answers import Open
 from lesson_lib.cli.kinds import chapter_of
-from lesson_lib.cli.sources import read_source, targets
 from tests.right_answers import RIGHT
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -261,19 +260,6 @@ def test_a_terminal_shows_details_of_what_was_begun_and_of_what_is_next():
     assert [c.title for c in progress().chapters][:3] == ["00 start here", "01 history", "02 scoring"]
 
 
-def test_exercises_stand_in_the_order_of_their_notebook():
-    """So that progress() leads to the next one below."""
-    for target in targets(among=("part", "page", "exercise")):
-        if target.name not in LESSONS:
-            continue
-        cells = [cell for cell in read_source(target).cells if cell.cell_type == "code"]
-        text = "\n".join(cell.source for cell in cells)
-        names = [exercise.name for exercise in LESSONS[target.name]]
-        asked = [re.search(rf'^(?:predict\("{n}"\)|def {n}\(|{n} = )', text, flags=re.M) for n in names]
-        assert all(asked), target.name
-        assert names == [name for _, name in sorted(zip([m.start() for m in asked], names, strict=True))]
-
-
 def test_no_two_notebooks_have_one_title():
     names = ["00_start_here", "02a_soft_look_up", "exercises/02_scoring"]
     names += ["03_matrix_form", "exercises/03_matrix_form"]
@@ -281,16 +267,6 @@ def test_no_two_notebooks_have_one_title():
     assert [progress_table.Lesson(name, ()).title for name in names] == titles
     assert [progress_table.Lesson(name, ()).chapter for name in names] == ["00", "02", "02", "03", "03"]
     assert progress_table.Lesson("sources", ()).chapter == ""
-
-
-def test_every_notebook_that_is_said_to_ask_exists():
-    learners = {target.name for target in targets(among=("part", "page", "exercise"))}
-    assert [name for name in LESSONS if name not in learners] == []
-
-
-def test_a_lesson_without_exercises_is_no_row(monkeypatch):
-    monkeypatch.setattr(engine, "lessons", lambda: {**LESSONS, "exercises/99_nothing": ()})
-    assert "nothing" not in repr(progress()) and export_progress().title == "Exported"
 
 
 def test_a_pass_on_a_later_day_leaves_the_first_one(monkeypatch):
@@ -368,7 +344,7 @@ def test_an_export_has_predictions_and_the_mistakes_that_were_named():
     assert {row["name"] for row in rows.values()} == {"blue heron"} and "the name blue heron" in said
 
 
-@pytest.mark.parametrize("name", [None, 3, "x" * 41, "=HYPERLINK()", "a\nb", b"me", print])
+@pytest.mark.parametrize("name", [None, "x" * 41, "=HYPERLINK()", "a\nb"])
 def test_a_name_that_is_none_is_a_sentence(name):
     said = export_progress(name=name)
     assert said.title == "Not exported" and "blue heron" in repr(said) and os.listdir() == []
@@ -380,23 +356,13 @@ def test_an_export_of_the_first_edition_is_replaced():
     assert "2025-01-01" not in Path("mine.csv").read_text(encoding="utf-8")
 
 
-def test_a_second_export_replaces_the_first(tmp_path):
-    export_progress("mine.csv")
-    check("e**2", "score_ratio")
-    assert export_progress(tmp_path / "work" / "mine.csv").title == "Exported"
-    assert Path("mine.csv").read_text().count(",passed,") == 1
-    assert os.listdir() == ["mine.csv"]
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("separator", [",", ";"])
 def test_an_export_that_a_spreadsheet_saved_again_is_still_ours(separator):
     Path("mine.csv").write_text("\ufeff" + separator.join(f'"{name}"' for name in HEADER), encoding="utf-8")
     assert export_progress("mine.csv").title == "Exported"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"my thesis", b"\xff\xfe\x00", b"lesson,exercise,grade\n", b"," * 10**6]
-)
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"lesson,exercise,grade\n"])
 def test_a_file_that_is_no_export_is_left_alone(content):
     Path("thesis.csv").write_bytes(content)
     said = repr(export_progress("thesis.csv"))
@@ -412,25 +378,14 @@ class NoPath(os.PathLike):
 @pytest.mark.parametrize(
     "path, expected",
     [
-        *(
-            (None, "must be the name of a file"),
-            (3, "got an integer"),
-            (True, "must be"),
-            (b"x.csv", "must be"),
-            ("", "an empty one"),
-        ),
-        *(
-            (NoPath(), "must be the name of a file"),
-            ([], "must be"),
-            (print, "must be"),
-            (float("nan"), "must be"),
-        ),
-        *(
-            (".", "is a folder"),
-            ("missing/x.csv", "its folder is not there"),
-            ("x" * 300, "could not be written"),
-        ),
-        *(("a\0b", "could not be written"), ("\ud800", "could not be written")),
+        (3, "got an integer"),
+        ("", "an empty one"),
+        (NoPath(), "must be the name of a file"),
+        (".", "is a folder"),
+        ("missing/x.csv", "its folder is not there"),
+        ("x" * 300, "could not be written"),
+        ("a\0b", "could not be written"),
+        ("\ud800", "could not be written"),
     ],
 )
 def test_a_path_that_is_none_is_a_sentence(path, expected):
@@ -440,8 +395,7 @@ def test_a_path_that_is_none_is_a_sentence(path, expected):
     assert os.listdir() == []
 
 
-@pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
+@pytest.mark.parametrize("there, place", [(False, "open"), (True, "write"), (True, "replace")])
 def test_an_export_to_a_full_disk_leaves_no_half_file(place, there, monkeypatch):
     if there:
         export_progress()
@@ -488,7 +442,7 @@ def test_what_was_never_tried_cannot_be_reset(home):
     assert not home.exists()
 
 
-@pytest.mark.parametrize("name", ["02", "chapter 02", " 02 "])
+@pytest.mark.parametrize("name", ["02", "chapter 02"])
 def test_a_chapter_is_reset_when_its_learner_is_sure(name):
     check("1", "score_ratio")
     check("e**2", "score_ratio")
@@ -505,7 +459,7 @@ def test_a_chapter_is_reset_when_its_learner_is_sure(name):
     assert "nothing to forget in 02a_soft_look_up.ipynb" in repr(reset(name, sure=True))
 
 
-@pytest.mark.parametrize("name", ["02a", "02a_soft_look_up", "02a_soft_look_up.ipynb"])
+@pytest.mark.parametrize("name", ["02a", "02a_soft_look_up.ipynb"])
 def test_a_part_is_reset_alone(name):
     predict("ann_share").commit("a")
     check("e**2", "score_ratio")
@@ -529,14 +483,6 @@ def test_a_reset_without_a_name_forgets_nothing():
         assert "progress() lists the names" in repr(reset(name))
     assert 'did you mean "score_ratio"?' in repr(reset("score_rato"))
     assert store.read()[0]["score_ratio"]["attempts"] == 1
-
-
-def test_a_function_names_its_exercise():
-    def scaled_attention(query, key, value):
-        return 0
-
-    check(scaled_attention)
-    assert "1 attempt" in repr(reset(scaled_attention)) and store.read()[0] == {}
 
 
 def test_a_reset_on_a_full_disk_is_done_later(home, monkeypatch):
@@ -680,7 +626,7 @@ def test_looking_at_a_damaged_file_keeps_what_is_good_in_it(home):
     assert (entries["score_ratio"]["attempts"], entries["score_ratio"]["first_pass"]) == (3, today)
 
 
-@pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
+@pytest.mark.parametrize("place", ["fsync", "replace"])
 def test_a_damaged_file_on_a_full_disk_stays(place, home, monkeypatch):
     home.mkdir()
     damage = b'{"exercises": {"score_ratio": {"attempts": 2, "first_pass": null}, "b": 7}}'
@@ -696,10 +642,7 @@ def test_a_damaged_file_on_a_full_disk_stays(place, home, monkeypatch):
     assert store.read()[0]["score_ratio"]["attempts"] == 4
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [{"attempts": 2}, {"attempts": 2, "first_pass": None}, {"attempts": 2, "first_pass": None, "more": [1]}],
-)
+@pytest.mark.parametrize("entry", [{"attempts": 2}, {"attempts": 2, "first_pass": None, "more": [1]}])
 def test_entries_of_the_first_version_go_on_working(entry, home):
     home.mkdir()
     (home / "progress.json").write_text(
@@ -712,7 +655,7 @@ def test_entries_of_the_first_version_go_on_working(entry, home):
     assert export_progress().title == "Exported" and "gone" not in Path("progress.csv").read_text()
 
 
-@pytest.mark.parametrize("version", [None, 0, 1, 2, 17])
+@pytest.mark.parametrize("version", [None, 1, 17])
 def test_what_another_version_wrote_outlives_this_one(version, home):
     """Older and newer files: every entry stays, and so does what only the other version knows."""
     home.mkdir()
@@ -785,15 +728,10 @@ def test_many_checks_in_several_kernels_lose_no_count(home):
         "assert store.record(store.Event(sys.argv[1], 'answer', number == 39)) == '';"
         " assert store.record(store.Event('both', 'answer', False)) == ''"
     )
-    assert kernels(home, 40, a=record, b=record, c=record) == [0, 0, 0]
+    assert kernels(home, 40, a=record, b=record) == [0, 0]
     entries, said = store.read()
-    assert {name: entry["attempts"] for name, entry in entries.items()} == {
-        "a": 40,
-        "b": 40,
-        "c": 40,
-        "both": 120,
-    }
-    assert said == "" and all(entries[name]["first_pass"] for name in "abc")
+    assert {name: entry["attempts"] for name, entry in entries.items()} == {"a": 40, "b": 40, "both": 80}
+    assert said == "" and all(entries[name]["first_pass"] for name in "ab")
     assert sorted(os.listdir(home)) == FILES
 
 
@@ -805,14 +743,6 @@ def test_a_reset_in_one_kernel_loses_nothing_of_another(home):
     assert kernels(home, 40, writer=writes, other=both) == [0, 0]
     entries, said = store.read()
     assert (entries["kept"]["attempts"], set(entries), said) == (40, {"kept"}, "")
-
-
-def test_progress_outlives_its_kernel(home):
-    record = "store.record(store.Event('score_ratio', 'answer', number == 1))"
-    assert kernels(home, 2, first=record) == [0]
-    assert re.search(r"score_ratio .* ✓ passed \S+, 2 attempts", repr(progress()))
-    reset("score_ratio")
-    assert kernels(home, 1, second="assert store.read() == ({}, '')") == [0]
 
 
 def test_a_kernel_that_slept_while_another_took_over_does_not_undo_its_work(home, monkeypatch):

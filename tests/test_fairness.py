@@ -97,15 +97,3 @@ def test_answers_are_read_run_and_judged(tmp_path, capsys):
     assert found[1]["said"] in exercises()["weighted_sum"].slips and found[1]["cause"] == "the plain mean"
     assert "ZeroDivisionError" in found[3]["said"]
     assert "00_start_here: 6 answers: 1 first passed, 3 mistake failed named" in capsys.readouterr().out
-
-
-def test_pages_are_written_for_a_chapter(tmp_path):
-    assert fairness.main(["pages", str(tmp_path), "02"]) == 0
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["02a_soft_look_up.txt", "02b_which_score.txt", "exercises_02_scoring.txt"]
-
-
-def test_a_kind_that_is_none_is_a_sentence(tmp_path):
-    (tmp_path / "x.answers.txt").write_text("@@ slopes | guess | none\nslopes = 1\n")
-    with pytest.raises(ValueError, match="slopes is 'guess'; a kind is one of first, mistake"):
-        fairness.main(["judge", str(tmp_path)])

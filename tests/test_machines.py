@@ -1,4 +1,4 @@
-"""The tool that compares instruction sets: what it notes, and two cells of its table on this machine."""
+"""The tool that compares instruction sets: what it notes, and one cell of its table on this machine."""
 
 import ast
 import json
@@ -7,12 +7,10 @@ import pytest
 import torch
 
 from tools import machines
-from tools.machines import Seen, Setting
+from tools.machines import Seen
 
-CELLS = {  # one trains, one solves a system that is nearly singular: both failed on other processors once
-    "default": "notebooks/08a_remembering.ipynb",
-    "avx2": "notebooks/evidence/05_positional_encoding_evidence.ipynb",
-}
+# it solves a system that is nearly singular, and failed on other processors once
+CELL = "notebooks/evidence/05_positional_encoding_evidence.ipynb"
 
 
 @pytest.fixture
@@ -36,7 +34,6 @@ def noted(monkeypatch, tmp_path):
         ("assert False or 1 < 5 <= 7", [("<", 1, 5), ("<=", 5, 7)]),
         ("assert all(x < 0.5 for x in (0.1, 0.4))", [("<", 0.1, 0.5), ("<", 0.4, 0.5)]),
         ("assert (torch.tensor([3.0, 8.0]) > 2).all()", [(">", 3, 2)]),
-        ("assert 'a' < 'b' and 1 == 1", []),
         ("verdict = lambda text, truth: None; verdict('more', 7 >= 5)", [(">=", 7, 5)]),
         ("x = 3 > 2", []),
     ],
@@ -70,22 +67,8 @@ def test_the_narrowest_of_a_place_is_kept_and_comes_first(tmp_path):
     assert rows[1:] == [], "y is seen in one setting only, and differs from nothing"
 
 
-def test_a_setting_holds_all_three_libraries():
-    assert Setting("avx2", 2).environment == {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "OMP_WAIT_POLICY": "passive",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    }
-    assert {str(one) for one in machines.settings()} >= {"1 x default", "2 x default"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("capability", CELLS)
-def test_two_cells_of_the_table(capability, capsys):
-    if Setting(capability, 1) not in machines.settings():
-        pytest.skip(f"this processor has no {capability}")
-    arguments = [CELLS[capability], "--capability", capability, "--threads", "1", "--workers", "1"]
+def test_a_cell_of_the_table(capsys):
+    arguments = [CELL, "--capability", "default", "--threads", "1", "--workers", "1"]
     assert machines.main(arguments) == 0, capsys.readouterr().out
     said = capsys.readouterr().out
-    assert f"== 1 x {capability}: " in said and " 0 failures" in said
+    assert "== 1 x default: " in said and " 0 failures" in said

@@ -9,7 +9,6 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib import experiments
-from lesson_lib.data import topics
 from lesson_lib.device import to_device
 from lesson_lib.experiments import gpt as experiment
 from lesson_lib.models import gpt
@@ -58,8 +57,7 @@ def test_parameters_are_counted_by_hand():
     assert counted["learned"] == counted["rotary"] + context * d
 
 
-@pytest.mark.parametrize("positions", KINDS)
-@pytest.mark.parametrize("n_key_heads", [1, 2, 4])
+@pytest.mark.parametrize("positions, n_key_heads", [("rotary", 1), ("rotary", 2), ("learned", 2)])
 def test_shared_heads_of_keys_and_their_cache(positions, n_key_heads):
     """Generation with the cache is that without; the cache holds n_key_heads of 4 heads; parameters are fewer
     by what the keys and values lack."""
@@ -77,29 +75,6 @@ def test_shared_heads_of_keys_and_their_cache(positions, n_key_heads):
     assert {cache.key.shape for cache in caches} == {(1, n_key_heads, 11, 6)}
     full, counted = (sum(p.numel() for p in m.parameters()) for m in (GPT(ALPHABET, **sizes), model))
     assert full - counted == 2 * 2 * 24 * (4 - n_key_heads) * 6
-
-
-def test_all_heads_of_keys_are_the_model_as_it_was():
-    tokens = to_device(some(11))[None]
-    torch.manual_seed(1)
-    plain = to_device(GPT(ALPHABET, n_layers=2, d_model=24, n_heads=3, context=13))
-    torch.manual_seed(1)
-    same = to_device(GPT(ALPHABET, n_layers=2, d_model=24, n_heads=3, n_key_heads=3, context=13))
-    assert torch.equal(plain(tokens), same(tokens))
-
-
-@pytest.mark.parametrize(
-    "n_key_heads, said",
-    [
-        (3, "no multiple of n_key_heads = 3"),
-        (0, "n_key_heads must be"),
-        (True, "n_key_heads must be"),
-        ("2", "n_key_heads must be"),
-    ],
-)
-def test_odd_heads_of_keys_get_a_sentence(n_key_heads, said, no_shape_hook):
-    with pytest.raises(ValueError, match=said):
-        GPT(ALPHABET, n_heads=4, n_key_heads=n_key_heads)
 
 
 def test_loss_is_the_mean_surprise_of_the_next_character():
@@ -127,9 +102,15 @@ def test_the_window_holds_half_to_all_of_the_context():
             assert window_start(n, context) <= window_start(n + 1, context)
 
 
-@pytest.mark.parametrize("positions", KINDS)
-@pytest.mark.parametrize("temperature", [0, 0.7])
-@pytest.mark.parametrize("text", ["", "abc", "abcdefghijk" * 2])
+@pytest.mark.parametrize(
+    "positions, temperature, text",
+    [
+        ("rotary", 0, ""),
+        ("rotary", 0.7, "abcdefghijk" * 2),
+        ("learned", 0.7, "abc"),
+        ("learned", 0, "abc" * 8),
+    ],
+)
 def test_the_cache_changes_no_character(positions, temperature, text):
     model = small(positions)
     made = [
@@ -157,7 +138,7 @@ def test_the_cache_computes_a_row_per_character_until_the_window_moves():
 
 
 @pytest.mark.parametrize("positions", KINDS)
-@pytest.mark.parametrize("n, context", [(2, 13), (13, 13), (14, 13), (15, 13), (21, 13), (40, 13), (25, 8)])
+@pytest.mark.parametrize("n, context", [(2, 13), (14, 13), (40, 13), (25, 8)])
 def test_bits_are_those_of_generation(positions, n, context):
     model, tokens = small(positions, context), some(n)
     reader, by_hand = gpt._Reader(model, cached=False), []
@@ -209,15 +190,6 @@ def test_draws_follow_the_odds_and_the_seed():
     )
 
 
-def test_drawing_leaves_torchs_own_generator_alone():
-    model = small()
-    torch.manual_seed(3)
-    one = torch.rand(3)
-    torch.manual_seed(3)
-    generate(model, "abc", 5)
-    assert_close(torch.rand(3), one)
-
-
 def test_next_characters_are_sorted_and_sum_to_1():
     pairs = next_characters(small(), "ab")
     shares = [share for _, share in pairs]
@@ -242,12 +214,7 @@ def test_of_a_long_text_only_the_window_counts():
     assert far != "k" * 30 + tail and next_characters(model, far) == next_characters(model, "k" * 30 + tail)
 
 
-def test_a_model_of_the_manual_continues_any_text_of_its_alphabet():
-    model = to_device(GPT(topics.CHARACTERS, n_layers=1, d_model=8, n_heads=2, context=16)).eval()
-    assert len(generate(model, "The \n~", 30)) == 30
-
-
-@pytest.mark.parametrize("temperature", [-0.1, math.nan, math.inf, "1", None, True])
+@pytest.mark.parametrize("temperature", [-0.1, math.nan, "1"])
 def test_odd_temperatures_get_a_sentence(temperature, no_shape_hook):
     for ask in (lambda **o: generate(small(), "a", 2, **o), lambda **o: next_characters(small(), "a", **o)):
         with pytest.raises(ValueError, match=r"temperature must be a number >= 0, got .*"):
@@ -258,9 +225,7 @@ def test_odd_temperatures_get_a_sentence(temperature, no_shape_hook):
     "top_k, words",
     [
         (0, "whole number from 1 to"),
-        (-3, "whole number"),
         (2.0, "whole number"),
-        (True, "whole number"),
         (13, "from 1 to 12"),
     ],
 )
@@ -271,7 +236,7 @@ def test_odd_top_ks_get_a_sentence(top_k, words, no_shape_hook):
         distribution(torch.zeros(12), top_k=top_k)
 
 
-@pytest.mark.parametrize("length", [0, -1, 1.5, None, True])
+@pytest.mark.parametrize("length", [0, 1.5])
 def test_odd_lengths_get_a_sentence(length, no_shape_hook):
     with pytest.raises(ValueError, match="length must be a whole number >= 1"):
         generate(small(), "a", length)
@@ -283,33 +248,6 @@ def test_unknown_characters_and_what_is_no_text_get_a_sentence(no_shape_hook):
     for wrong in (None, ["a"], 3):
         with pytest.raises(TypeError, match="text must be a str"):
             next_characters(small(), wrong)
-
-
-def test_tables_of_another_shape_get_a_sentence(no_shape_hook):
-    model = small()
-    for wrong in (None, "abc", [1, 2], torch.zeros(3).long()):
-        with pytest.raises(
-            ValueError, match=r"tokens must be a tensor with 2 axes, \(b, n\); one text is text\[None\]"
-        ):
-            model(wrong)
-    for wrong in (None, [1, 2], torch.zeros(1, 3).long()):
-        with pytest.raises(ValueError, match="tokens must be a tensor with 1 axis, got"):
-            bits(model, wrong)
-        with pytest.raises(ValueError, match="logits must be a tensor with 1 axis, got"):
-            distribution(wrong)
-    with pytest.raises(ValueError, match="tokens must be a whole number >= 2, got 1"):
-        bits(model, some(1))
-
-
-def test_odd_models_get_a_sentence(no_shape_hook):
-    with pytest.raises(ValueError, match="positions must be 'rotary' or 'learned', got 'sinusoidal'"):
-        small("sinusoidal")
-    for characters in ("", "aa", None, ["a"]):
-        with pytest.raises(ValueError, match="characters must be a text"):
-            GPT(characters)
-    for context in (1, 0, 7.0, True):
-        with pytest.raises(ValueError, match="context must be a whole number >= 2"):
-            small(context=context)
 
 
 @pytest.mark.parametrize("positions", KINDS)
@@ -373,10 +311,7 @@ def test_a_long_n_gram_knows_a_pattern_that_a_short_one_cannot_see():
     "options, words",
     [
         ({"n": 0}, "n must be a whole number >= 1"),
-        ({"n": 2.0}, "n must be a whole number"),
-        ({"n_tokens": 0}, "n_tokens must be"),
         ({"discount": 1.0}, "discount must lie between 0 and 1, got 1.0"),
-        ({"discount": 0.0}, "discount must lie between"),
         ({"n": 20}, "n = 20 is too large to count"),
         ({"n": 8}, "tokens must hold at least n = 8"),
     ],
@@ -400,18 +335,6 @@ def beaten(rows: list[dict], size: str) -> int:
             break
         count = row["n"]
     return count
-
-
-def test_a_gpt_beats_n_grams_up_to_the_first_that_a_seed_does_not():
-    rows = [row("n-gram", bits, n=n) for n, bits in ((4, 2.0), (1, 4.0), (3, 2.5), (2, 3.0))]
-    rows += [row("trained", bits, size="short") for bits in (2.4, 2.6)] + [row("trained", 1.9, size="long")]
-    assert beaten(rows, "short") == 2 and beaten(rows, "long") == 4
-    assert beaten([*rows, row("trained", 4.0, size="short")], "short") == 0
-
-
-def test_an_unknown_size_gets_a_sentence():
-    with pytest.raises(ValueError, match="size must be 'short' or 'long', got 'medium'"):
-        experiment.train(size="medium")
 
 
 def test_a_quick_training_of_the_experiment(monkeypatch):

@@ -127,10 +127,6 @@ def place(tmp_path):
     return tmp_path
 
 
-def test_each_family_has_fields_names_and_a_title():
-    assert CONFIGS.keys() == FAMILIES.keys() == TITLES.keys()
-
-
 @pytest.mark.parametrize("name", CONFIGS)
 @torch.no_grad()
 def test_every_tensor_has_a_name_in_the_file(name):
@@ -149,10 +145,9 @@ def test_every_tensor_has_a_name_in_the_file(name):
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-@pytest.mark.parametrize("pieces", [[1] * N, [7, 1, 11]], ids=["one by one", "chunks"])
 @torch.no_grad()
-def test_with_a_cache_and_without(name, pieces):
-    model, x = made(name), inputs(name)
+def test_with_a_cache_and_without(name):
+    model, x, pieces = made(name), inputs(name), [7, 1, 11]
     whole = model(x, weights=True)
     assert len(whole.weights) == len(model.layers) and len(whole.stream) == len(model.layers) + 1
     caches = model.caches()
@@ -303,17 +298,11 @@ K_PROJ = "model.layers.1.self_attn.k_proj.weight"
 ODD = {
     "no folder": (lambda p: shutil.rmtree(p), FileNotFoundError, "there is no folder"),
     "no config": (lambda p: (p / "config.json").unlink(), FileNotFoundError, "has no config.json"),
-    "one level too high": (
-        lambda p: (p / "deep").mkdir() or (p / "config.json").rename(p / "deep" / "config.json"),
-        FileNotFoundError,
-        "there is one in .*deep: give that folder",
-    ),
     "no JSON": (
         lambda p: (p / "config.json").write_text("{'a': 1}"),
         ValueError,
         "is no JSON .* fetch it again",
     ),
-    "a list": (lambda p: (p / "config.json").write_text("[1]"), ValueError, "must hold an object"),
     "no weights": (
         lambda p: (p / "model.safetensors").unlink(),
         FileNotFoundError,
@@ -325,25 +314,10 @@ ODD = {
         "pytorch_model.bin is a pickle, which can run any code",
     ),
     "cut off": (lambda p: cut(p / "model.safetensors"), ValueError, "is cut off or no safetensors file"),
-    "cut off at once": (
-        lambda p: cut(p / "model.safetensors", 0),
-        ValueError,
-        "is cut off or no safetensors",
-    ),
     "a shard missing": (
         lambda p: (shards(p) / "model-1.safetensors").unlink(),
         FileNotFoundError,
         "the shard model-1.safetensors is missing",
-    ),
-    "an odd index": (
-        lambda p: (shards(p) / "model.safetensors.index.json").write_text("{}"),
-        ValueError,
-        "is no index of shards",
-    ),
-    "in both shards": (
-        lambda p: save_file(load_file(shards(p) / "model-0.safetensors"), p / "model-1.safetensors"),
-        ValueError,
-        "is both in model-0.safetensors and in model-1.safetensors",
     ),
     "a tensor missing": (
         lambda p: edited(p, lambda t: t.pop(K_PROJ)),
@@ -354,11 +328,6 @@ ODD = {
         lambda p: edited(p, lambda t: t.update({"model.layers.1.extra.weight": torch.zeros(2)})),
         ValueError,
         "model.layers.1.extra.weight has no place in a llama .* would be lost",
-    ),
-    "a layer too many": (
-        lambda p: fields(p, num_hidden_layers=2),
-        ValueError,
-        "model.layers.2.* has no place",
     ),
     "a wrong size": (
         lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 12)})),
@@ -375,7 +344,6 @@ ODD = {
         ValueError,
         "model_type is 'mamba'; families that can be opened: gpt2, bert",
     ),
-    "no family": (lambda p: without(p, "model_type"), ValueError, "model_type is None"),
     "a field missing": (
         lambda p: without(p, "hidden_size"),
         ValueError,
@@ -386,42 +354,16 @@ ODD = {
         ValueError,
         r"the field 'attention_chunk_size' \(8\), which is not known here for a llama",
     ),
-    "quantised": (
-        lambda p: fields(p, quantization_config={"bits": 4}),
-        ValueError,
-        "quantization_config is .* weights are quantised",
-    ),
     "another scaling": (
         lambda p: fields(p, rope_scaling={"rope_type": "longrope", "factor": 4.0}),
         ValueError,
         "rope_type is 'longrope'; supported are default, linear, yarn, llama3",
-    ),
-    "half a scaling": (
-        lambda p: fields(p, rope_scaling={"rope_type": "linear"}),
-        ValueError,
-        "no field 'factor', which a rotary position of the kind 'linear' needs",
-    ),
-    "a field of a scaling": (
-        lambda p: fields(p, rope_scaling={"rope_type": "linear", "factor": 2.0, "twist": 1}),
-        ValueError,
-        "linear positions have the field 'twist'",
-    ),
-    "a part of the columns": (
-        lambda p: fields(p, rope_scaling={"rope_type": "default", "partial_rotary_factor": 0.5}),
-        ValueError,
-        "partial_rotary_factor",
     ),
     "an unknown activation": (
         lambda p: fields(p, hidden_act="xielu"),
         ValueError,
         "hidden_act is 'xielu'; supported are",
     ),
-    "no number": (
-        lambda p: fields(p, num_hidden_layers="three"),
-        ValueError,
-        "num_hidden_layers must be a whole number",
-    ),
-    "heads that do not fit": (lambda p: fields(p, num_attention_heads=3), ValueError, "no multiple of"),
     "tied, and yet two tables": (
         lambda p: fields(p, tie_word_embeddings=True),
         ValueError,
@@ -446,23 +388,9 @@ ODD_FIELDS = {
         {"layer_types": ["full_attention", "linear_attention", "full_attention"]},
         "layer_types has 'linear_attention'",
     ),
-    "too few layer_types": ("gemma2", {"layer_types": ["full_attention"]}, "layer_types names 1 layers"),
     "a decoder BERT": ("bert", {"is_decoder": True}, "is_decoder is True; a BERT that looks back only"),
-    "relative positions": (
-        "bert",
-        {"position_embedding_type": "relative_key"},
-        "position_embedding_type is 'relative_key'",
-    ),
     "no biases": ("vit", {"qkv_bias": False}, "qkv_bias is False"),
-    "no biases either": ("starcoder2", {"use_bias": False}, "use_bias is False"),
     "patches that do not fit": ("vit", {"patch_size": 5}, "image_size is 12, no multiple of patch_size = 5"),
-    "other scores": (
-        "gpt2",
-        {"scale_attn_by_inverse_layer_idx": True},
-        "scale_attn_by_inverse_layer_idx is True",
-    ),
-    "heads": ("gpt2", {"n_head": 3}, "n_embd is 16, no multiple of the 3 heads"),
-    "both ways": ("gemma2", {"use_bidirectional_attention": True}, "use_bidirectional_attention is True"),
 }
 
 
@@ -520,16 +448,11 @@ X = torch.zeros(1, 3, dtype=torch.long)
     [
         ("llama", lambda m: m(X + 99), "tokens must lie between 0 and 40, got 99 ... 99"),
         ("llama", lambda m: m(X[0]), r"tokens must be whole numbers of shape \(b, n\)"),
-        ("llama", lambda m: m([[1, 2]]), "got list"),
-        ("llama", lambda m: m(X.float()), "tokens must be whole numbers"),
-        ("llama", lambda m: m(X, kinds=X), "knows no kinds of token"),
         ("llama", lambda m: m.numbers("a text"), "came without a tokenizer"),
         ("gpt2", lambda m: m(X.expand(1, 3).repeat(1, 30)), "a table of 64 positions, and 90 are asked for"),
         ("bert", lambda m: m(X, caches=m.caches()), "bert looks both ways"),
-        ("bert", lambda m: m(X, kinds=X + 5), "kinds must lie between 0 and 1"),
         ("bert", lambda m: generate(m, X[0], 3), "makes no text from left to right"),
         ("vit", lambda m: m(torch.zeros(2, 1, 12, 12)), r"images must be a tensor of shape \(b, 3, 12, 12\)"),
-        ("llama", lambda m: generate(m, X[0], 0), "length must be a whole number"),
     ],
 )
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, name, call, said):
@@ -626,11 +549,6 @@ def test_our_gpt_is_a_starcoder2():
         assert_close(model(x).logits, gpt(x), atol=1e-4, rtol=1e-4)
     with pytest.raises(ValueError, match="positions='rotary'"):
         from_gpt(GPT("ab", d_model=24, positions="learned"))
-
-
-def test_caches_roll_where_the_layer_has_a_window():
-    assert [cache.window for cache in made("gemma2").caches()] == [WINDOW, None, WINDOW]
-    assert isinstance(made("llama").caches()[0], Cache)
 
 
 def test_characters_need_no_package(place, monkeypatch):

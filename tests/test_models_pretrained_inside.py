@@ -113,11 +113,6 @@ def test_bad_input_is_answered_with_a_sentence(no_shape_hook, model, call, said)
         call(model)
 
 
-def test_a_token_that_is_not_there(model):
-    with patched(model, 0, {N: torch.zeros(12)}), pytest.raises(ValueError, match="token 9 is not there"):
-        model(tokens())
-
-
 def test_a_text_is_opened_as_the_model_reads_it(model):
     """Without a tokenizer a text is numbers; what a row would say is the likeliest token of its lens."""
     made = opened(model, "3, 17 5")

@@ -11,7 +11,6 @@ from lesson_lib.attention import Attended
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.models.pretrained import files, open_model
 from lesson_lib.models.pretrained import model as models
-from lesson_lib.models.pretrained.names import Renamed
 from lesson_lib.positions import rotary
 from tests import peers
 
@@ -56,16 +55,6 @@ def pairs_of_neighbouring_columns(patch):
     turned(patch, pairing="interleaved")
 
 
-@trap("llama, linear")
-def linear_scaling_ignored(patch):
-    turned(patch, frequencies=None, base=100.0)
-
-
-@trap("llama, llama3")
-def llama3_scaling_ignored(patch):
-    turned(patch, frequencies=None, base=100.0)
-
-
 @trap("llama, yarn")
 def yarn_without_its_stretch(patch):
     layers(patch, lambda kind: replace(kind, turn=replace(kind.turn, stretch=1.0)))
@@ -76,35 +65,9 @@ def a_window_of_one_more(patch):
     layers(patch, lambda kind: replace(kind, window=kind.window + 1))
 
 
-@trap("gpt_oss")
-def a_window_of_one_less(patch):
-    layers(patch, lambda kind: replace(kind, window=kind.window and kind.window - 1))
-
-
-@trap("gemma2")
-def no_window(patch):
-    layers(patch, lambda kind: replace(kind, window=None))
-
-
-@trap("gemma3")
-def windows_in_the_wrong_layers(patch):
-    options(patch, lambda found: replace(found, layers=found.layers[::-1]))
-
-
 @trap("gpt2")
 def a_square_matrix_as_it_lies(patch):
     file_name(patch, "gpt2", attention__w_output="h.*.attn.c_proj")
-
-
-@trap("gpt2")
-def queries_keys_and_values_head_by_head(patch):
-    def part(i):
-        return lambda x: (x.mT if x.ndim > 1 else x).unflatten(0, (4, 3, -1))[:, i].flatten(0, 1)
-
-    file_name(patch, "gpt2", **{
-        f"attention__{name}": Renamed("h.*.attn.c_attn", part(i))
-        for i, name in enumerate(("w_query", "w_key", "w_value"))
-    })  # fmt: skip
 
 
 @trap("llama")
@@ -124,21 +87,6 @@ def norms_without_their_1(patch):
     )  # fmt: skip
 
 
-@trap("llama")
-def gate_and_input_exchanged(patch):
-    file_name(
-        patch,
-        "llama",
-        feed_forward__w_gate="layers.*.mlp.up_proj",
-        feed_forward__w_in="layers.*.mlp.gate_proj",
-    )
-
-
-@trap("gemma3")
-def embeddings_not_scaled(patch):
-    options(patch, lambda found: replace(found, embedding_scale=1.0))
-
-
 @trap("gemma2")
 def the_cap_behind_the_mask(patch):
     """Hidden scores of -1e9 become -cap, which is no small number."""
@@ -152,53 +100,6 @@ def the_cap_behind_the_mask(patch):
         return wrong
 
     patch.setattr(models, "_attention", attention)
-
-
-@trap("gemma2")
-def scores_not_capped(patch):
-    options(patch, lambda found: replace(found, cap=None))
-
-
-@trap("gemma2")
-def logits_not_capped(patch):
-    options(patch, lambda found: replace(found, logit_cap=None))
-
-
-@trap("gemma2")
-def scores_over_the_root_of_the_width(patch):
-    options(patch, lambda found: replace(found, scale=None))
-
-
-@trap("gemma3")
-def one_base_for_all_layers(patch):
-    options(
-        patch,
-        lambda found: replace(
-            found, layers=tuple(replace(kind, turn=found.layers[0].turn) for kind in found.layers)
-        ),
-    )
-
-
-@trap("qwen3")
-def norms_after_the_turn(patch):
-    right = MultiHeadAttention.__init__
-
-    def made(layer, *given, rotate, query_norm, key_norm, **more):
-        norms = [query_norm, key_norm]
-        right(layer, *given, **more, query_norm=query_norm, key_norm=key_norm)
-        layer._late = norms  # a list: no second place in the state
-        layer.rotate = lambda x, start: norms[0 if x.shape[1] == layer.n_heads else 1](rotate(x, start))
-
-    def attended(layer, *given, **more):
-        norms = layer.query_norm, layer.key_norm
-        layer.query_norm, layer.key_norm = None, None
-        out = forward(layer, *given, **more)
-        layer.query_norm, layer.key_norm = norms
-        return out
-
-    forward = MultiHeadAttention.forward
-    patch.setattr(MultiHeadAttention, "__init__", made)
-    patch.setattr(MultiHeadAttention, "forward", attended)
 
 
 @trap("gpt_oss")

@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.data import recall
-from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall
+from lesson_lib.data.recall import CHARACTERS, Recall
 from lesson_lib.device import device, to_device
 from lesson_lib.masks import window
 from lesson_lib.models import recaller
@@ -39,13 +39,6 @@ def ends(model, tokens):
         state = model.core.step(token, state, backwards=True)
         right.insert(0, state.hidden)
     return left, right
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("n", [1, 2, 7])
-def test_a_logit_for_each_symbol(system, n):
-    tokens = torch.zeros(B, n, dtype=torch.long)
-    assert make(system)(tokens).shape == (B, len(SYMBOLS))
 
 
 @pytest.mark.parametrize("system", ["RNN", "LSTM"])
@@ -109,27 +102,26 @@ def test_a_window_hides_what_is_further_than_the_radius_in_every_layer():
     assert (seen.weights[..., : N - 3] == 0).all() and (seen.weights[..., N - 3 :] > 0).all()
 
 
-@pytest.mark.parametrize("radius, n_layers", [(1, 1), (2, 1), (1, 2), (2, 3), (3, 2), (0, 4)])
+@pytest.mark.parametrize("radius, n_layers", [(2, 1), (2, 3), (0, 4)])
 def test_exactly_nothing_comes_from_beyond_radius_times_layers(radius, n_layers):
     model, reach = windowed(radius, n_layers)[0].double(), radius * n_layers
     found = recaller.gradients(model, batch(distance=10)).flip(0)  # from the question backwards
     assert (found[: reach + 1] > 0).all() and (found[reach + 1 :] == 0).all()
 
 
-@pytest.mark.parametrize("n_layers", [0, -1, True, 2.0, None, "2", [2]])
+@pytest.mark.parametrize("n_layers", [0, 2.0])
 def test_a_number_of_layers_that_is_none_gets_a_sentence(no_shape_hook, n_layers):
     with pytest.raises(ValueError, match="n_layers must be a whole number >= 1, got "):
         Recaller("attention", n_layers=n_layers)
 
 
-@pytest.mark.parametrize("radius", [-1, True, 2.0, "2", [2]])
+@pytest.mark.parametrize("radius", [-1, "2"])
 def test_a_radius_that_is_none_gets_a_sentence(no_shape_hook, radius):
     with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
         Recaller("attention", radius=radius)
 
 
-@pytest.mark.parametrize("options", [{"radius": 4}, {"n_layers": 2}, {"radius": 0}])
-@pytest.mark.parametrize("system", ["RNN", "LSTM", "BiRNN", "BiRNN, both ends"])
+@pytest.mark.parametrize("system, options", [("RNN", {"radius": 4}), ("BiRNN", {"n_layers": 2})])
 def test_recurrent_networks_have_no_window(system, options):
     with pytest.raises(
         ValueError, match=f"only attention has a radius and more layers than 1, got '{system}'"
@@ -228,19 +220,7 @@ def test_gates_that_stay_open():
     assert all(p.requires_grad for p in model.parameters())
 
 
-@pytest.mark.parametrize("system", ["BiRNN", "BiRNN, both ends", "attention"])
-def test_only_an_rnn_or_an_lstm_can_start_so(system):
-    with pytest.raises(ValueError, match=f"only an RNN or an LSTM can start so, got '{system}'"):
-        recaller.start_to_keep(make(system), 50)
-
-
-@pytest.mark.parametrize("tokens", [2, 3.0, True, None, "long", [5]])
-def test_a_bad_time_to_keep_gets_a_sentence(no_shape_hook, tokens):
-    with pytest.raises(ValueError, match="tokens must be a whole number >= 3, got "):
-        recaller.start_to_keep(make("LSTM"), tokens)
-
-
-@pytest.mark.parametrize("system", ["GRU", "", None, 3, ["RNN"]])
+@pytest.mark.parametrize("system", ["GRU", None])
 def test_another_system_gets_a_sentence(no_shape_hook, system):
     with pytest.raises(
         ValueError, match="system must be one of RNN, LSTM, BiRNN, BiRNN, both ends, attention, got "
@@ -252,10 +232,7 @@ def test_another_system_gets_a_sentence(no_shape_hook, system):
     "tokens, error, words",
     [
         ("Bgda?", TypeError, "tensor of token numbers \\(b, n\\), got str"),
-        (None, TypeError, "got NoneType"),
-        ([[1, 2]], TypeError, "got list"),
         (torch.zeros(2, 3, device="cpu"), TypeError, "got torch.float32"),
-        (torch.zeros(2, 3, dtype=torch.bool, device="cpu"), TypeError, "got torch.bool"),
         (torch.zeros(3, dtype=torch.long, device="cpu"), ValueError, "a single sequence is tokens\\[None\\]"),
         (torch.zeros(3, 0, dtype=torch.long, device="cpu"), ValueError, "at least one token, got \\(3, 0\\)"),
         (torch.full((1, 2), len(CHARACTERS), device="cpu"), ValueError, "from 0 to 16, got 17 to 17"),

@@ -1,9 +1,9 @@
 """Small changes of right answers: the checks reject them, and those that they do not are listed with a
 reason."""
 
-import ast
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -64,66 +64,11 @@ def test_known_mutants_of_a_small_function():
     assert not any("def f" in line or "y=3" in line for line in made)  # its signature stays
 
 
-@pytest.mark.parametrize(
-    "line, made",
-    [
-        ("return x.sum(-1)", {"x.sum(-2)", "x.sum(-0)", "x", "x.mean(-1)"}),
-        ("return x.roll(-1)", {"x.roll(-2)", "x.roll(-0)", "x", "x.roll(1)"}),  # a shift, no axis
-        ("return x[-1]", {"x[-2]", "x[-0]", "x[1]"}),
-        ("return x.shape[1]", {"x.shape[2]", "x.shape[0]"}),
-        ("return (y - x).abs()", {"y - x", "(y + x).abs()"}),
-        ("return y - x", {"y + x", "x - y"}),
-        ("return (y - 3 * x) ** 2", {"(3 * x - y) ** 2"}),
-    ],
-)
-def test_what_changes_nothing_is_not_made(line, made):
-    head = 'def f(x: Float[Tensor, "n d"], y):\n    '
-    found = {new.removeprefix("return ") for new in changed(head + line)}
-    if "3 * x" in line:
-        assert not found & made and "(y - 2 * x) ** 2" in found
-    else:
-        assert found == made
-
-
-def test_an_axis_is_counted_from_its_other_end_where_there_may_be_more_axes():
-    for shape in ("*b n d", "... d"):
-        assert "return x.sum(1)" in changed(f'def f(x: Float[Tensor, "{shape}"]):\n    return x.sum(-1)')
-    assert "return x.sum(1)" in changed("def f(x):\n    return x.sum(-1)")
-
-
-def test_large_numbers_change_by_a_tenth():
-    assert changed("2 * 1000") >= {"2 * 1100", "2 * 900", "2 * 2000", "3 * 1000"}
-    assert "2 * 1001" not in changed("2 * 1000")
-
-
-def test_a_statement_goes_only_where_its_names_are_bound_without_it():
-    text = (
-        "def f(x):\n    y = x\n    x = x + 1\n    for i in range(3):\n        y += i\n        break\n   "
-        " return y"
-    )
-    gone = {said.partition("  =>  ")[0] for said in mutants.mutants(text) if said.endswith("=>  pass")}
-    assert gone == {"x = x + 1", "y += i", "break"}
-
-
-def test_an_expression_is_changed_too():
-    made = changed("2 * 64 / (8 + 1)")
-    assert {"2 / 64 / (8 + 1)", "2 * 65 / (8 + 1)", "2 * 64 * (8 + 1)", "2 * 64 / (8 - 1)"} <= made
-
-
-def test_every_mutant_is_another_text():
-    for name in ("without_loops", "near_blocks"):
-        made = mutants.mutants(EXERCISES[name].text)
-        own = ast.unparse(ast.parse(EXERCISES[name].text))
-        assert len(set(made.values())) == len(made) > 8 and own not in made.values()
-
-
-@pytest.mark.parametrize("name", ["without_loops", "additive_scores", "fading_attention"])
-def test_a_weak_check_lets_mutants_pass(name):
+def test_a_weak_check_lets_mutants_pass():
     """With the first stage alone more survive than are listed: the run can fail."""
-    exercise = EXERCISES[name]
+    exercise = EXERCISES["without_loops"]
     weak = replace(exercise, stages=exercise.stages[:1], extra=None)
-    assert set(mutants.survivors(weak)) > set(mutants.listed().get(name, {}))
-    assert EXERCISES[name] is exercise
+    assert set(mutants.survivors(weak)) > set(mutants.listed().get("without_loops", {}))
 
 
 def test_a_check_that_stumbles_rejects_nothing():
@@ -134,16 +79,9 @@ def test_a_check_that_stumbles_rejects_nothing():
     assert mutants.verdicts(broken) == dict.fromkeys(mutants.answers(broken), "survives")
 
 
-def test_a_mutant_that_ends_with_an_error_is_counted_apart():
-    found = mutants.verdicts(EXERCISES["without_loops"])
-    assert found["scores = query @ key.mT  =>  scores = query @ key"] == "stops"
-    softmax = "return torch.softmax(scores, dim=-1) @ value  =>  return torch.softmax(scores, dim={}) @ value"
-    assert found[softmax.format("-2")] == "rejected"
-    assert mutants.Score(stops=5, mutants=20, rejected=18, equivalent=1, accepted=1).of_all == 0.9
-
-
 @pytest.mark.parametrize("lesson", SAMPLE)
-def test_what_survives_is_listed_and_the_rest_is_rejected(lesson):
+def test_what_survives_is_listed_and_the_rest_is_rejected(lesson, monkeypatch):
+    monkeypatch.setattr(mutants, "verdicts_of", cache(mutants.verdicts_of))
     assert list(mutants.strays(lesson)) == []
     found = mutants.score(lesson)
     assert found.of_different >= mutants.ENOUGH, mutants.row(lesson, found)
@@ -158,13 +96,12 @@ def test_the_list_names_exercises_and_reasons():
 
 
 @pytest.mark.parametrize("name, said", EQUIVALENT)
-def test_what_is_called_equivalent_is_so_with_other_inputs_too(name, said):
+def test_what_is_called_equivalent_is_so_with_other_inputs_too(name, said, untried):
     exercise, answer = EXERCISES[name], mutants.answers(EXERCISES[name])[said]()
     if isinstance(exercise, Number):
         assert number_in(answer)[0] == pytest.approx(exercise.value, rel=1e-12)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for shift in (1, 2, 3):
-            with inputs.reseeded(shift):
-                assert check(answer, name).passed
+        with inputs.reseeded(1):
+            assert check(answer, name).passed

@@ -145,32 +145,6 @@ def test_every_exercise_has_its_place_in_a_page(source):
             ), exercise.name
 
 
-def test_the_line_to_the_sources_goes_into_the_chinese_fold(source):
-    text = "# T\n\n<details><summary>中文摘要 · Chinese</summary>\n摘要。\n</details>\n\n"
-    text += "〔[Sources · 五篇](sources.ipynb):1〕\n\nGo on."
-    made = site.of_notebook(
-        new_notebook(cells=[new_markdown_cell(text)]), "03_matrix_form", set(), source, site.Layout()
-    ).cells[0]
-    assert made.source.endswith("〔[Sources · 五篇](sources.ipynb):1〕\n\n</details>\n\nGo on.")
-
-
-def test_exercises_lead_back_to_their_parts(source):
-    cells = [new_markdown_cell("# Title")]
-    laid = site.Layout(["02a_soft_look_up", "02b_which_score", "03_matrix_form"])
-    _, run_it = site.of_notebook(new_notebook(cells=cells), "exercises/02_scoring", set(), source, laid).cells
-    assert 'Belongs to <a href="../02a_soft_look_up.html">02a</a>, <a href="../02b' in run_it.source
-    assert "03_matrix" not in run_it.source and "data-part" not in run_it.source
-
-
-def test_exercises_follow_the_last_part_of_their_chapter():
-    laid = pages.Layout(
-        pages={"page": [], "exercise": kinds.built(site.ROOT, ("exercise",)), "evidence": [], "guide": []}
-    )
-    listed = re.findall(r"<([\w/]+)>$", site.index(site.lessons(), laid), re.M)
-    assert listed.index("exercises/02_scoring") == listed.index("02b_which_score") + 1
-    assert len(listed) == len(set(listed)) and set(laid.pages["exercise"]) < set(listed)
-
-
 def test_the_course_is_one_zip_of_what_git_has(tmp_path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / "kept.txt").write_text("kept", "utf-8")
@@ -195,17 +169,6 @@ def test_the_guide_keeps_links_that_stay_and_shows_no_test_before_its_day(source
             if not where.startswith("http"):
                 inside = where.endswith(".ipynb") or (path.parent / where).resolve().exists()
                 assert inside, f"{path.name}: {where}"
-
-
-def test_slides_that_were_made_come_along(tmp_path, source):
-    assert site._slides(tmp_path, source) == []
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "02a_soft_look_up.ipynb").write_text("{}", "utf-8")
-    (tmp_path / "build" / "slides" / "assets").mkdir(parents=True)
-    (tmp_path / "build" / "slides" / "02a_soft_look_up.html").write_text("deck", "utf-8")
-    assert site._slides(tmp_path, source) == ["slides"]
-    assert '<a href="slides/02a_soft_look_up.html">' in (source / "slides.md").read_text("utf-8")
-    assert (source / "_extra" / "slides" / "assets").is_dir()
 
 
 def test_without_its_tools_the_site_says_what_to_run(tmp_path, monkeypatch, capsys):

@@ -26,16 +26,20 @@ def in_notebook(*names: str):
     return pytest.mark.parametrize("notebook", names, indirect=True, ids=names)
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium, headless. Without one the tests are skipped; in CI they fail, unless LESSON_BROWSER=skip."""
-    reason = why_not()
+def stop_without(reason: str | None) -> None:
+    """Without a browser the tests are skipped; in CI they fail, unless LESSON_BROWSER=skip."""
     if reason and os.environ.get("CI") and os.environ.get("LESSON_BROWSER") != "skip":
         pytest.fail(
             f"{reason.split(':')[0]}, and CI is set: install one, or set LESSON_BROWSER=skip", pytrace=False
         )
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, headless."""
+    stop_without(why_not())
     with driver.chromium() as started:
         yield started
 

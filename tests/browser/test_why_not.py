@@ -1,16 +1,11 @@
 """Why the browser tests do not run is said, and in CI it is a failure unless it was asked for."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lesson_lib.cli import chromium
 from tests.browser import conftest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_browser_that_is_not_there_is_named(monkeypatch):
@@ -24,31 +19,26 @@ def test_a_browser_that_is_not_there_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "settings, code, said",
+    "settings, ends, said",
     [
-        ({"CI": "true", "LESSON_BROWSER": ""}, 1, "and CI is set"),
-        ({"CI": "true", "LESSON_BROWSER": "skip"}, 0, "LESSON_BROWSER=skip: browser tests skipped"),
-        ({"CI": "", "LESSON_BROWSER": ""}, 0, "browser tests skipped (on Debian"),
+        ({"CI": "true", "LESSON_BROWSER": ""}, pytest.fail, "and CI is set"),
+        ({"CI": "true", "LESSON_BROWSER": "skip"}, pytest.skip, "LESSON_BROWSER=skip: browser tests skipped"),
+        ({"CI": "", "LESSON_BROWSER": ""}, pytest.skip, "browser tests skipped .on Debian"),
     ],
     ids=["CI", "CI, skip", "a person"],
 )
-def test_without_a_browser(tmp_path, settings, code, said):
-    """The whole run, with a PATH on which no browser is."""
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--confcutdir=tests/browser",  # the library with its shapes checked is not needed here
-        "tests/browser/test_lessons.py",
-        "-k",
-        "opens_by_itself",
-    ]
-    if any(os.path.exists(path) for path in chromium.PATHS):
-        pytest.skip("a browser lies at a fixed place here")
-    done = subprocess.run(
-        words, cwd=ROOT, env=os.environ | settings | {"PATH": str(tmp_path)}, capture_output=True, text=True
-    )
-    assert (done.returncode, said in done.stdout) == (code, True), done.stdout
+def test_without_a_browser(settings, ends, said, monkeypatch):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(chromium, "find", lambda: None)
+    with pytest.raises((pytest.fail.Exception, pytest.skip.Exception), match=said) as caught:
+        conftest.stop_without(conftest.why_not())
+    assert caught.type is ends.Exception
+
+
+def test_a_skip_is_seen_whatever_pytest_was_asked_to_show(monkeypatch):
+    monkeypatch.setenv("LESSON_BROWSER", "skip")
+    lines, skipped = [], SimpleNamespace(nodeid="tests/browser/test_lessons.py::test_x")
+    for stats in ({}, {"skipped": [skipped]}):
+        conftest.pytest_terminal_summary(SimpleNamespace(stats=stats, write_line=lines.append))
+    assert lines == ["LESSON_BROWSER=skip: browser tests skipped"]

@@ -342,7 +342,7 @@ def test_feedback_names_the_slip(course):
     assert "path_edges: 3 of 4 points, 3 of 4 steps right" in page(course.path, "wrong", GRAPH)
 
 
-@pytest.mark.parametrize("student", ["wrong", "empty", "broken", "cheat"])
+@pytest.mark.parametrize("student", ["wrong", "cheat"])
 def test_feedback_shows_no_hidden_test_no_seed_and_no_solution(course, student):
     raw = (course.path / "feedback" / student / MATRIX / f"{MATRIX}.html").read_text("utf-8")
     graded = nbformat.read(course.path / "autograded" / student / MATRIX / f"{MATRIX}.ipynb", as_version=4)
@@ -460,14 +460,6 @@ def test_unaided_feedback_names_the_slip_and_whose_numbers_they_were(unaided):
         assert not re.search(rf"HIDDEN|graded\(|{SEED}|fromhex", page(unaided.path, student, MATRIX))
 
 
-def test_whoever_reads_unaided_answers_has_the_model_answer_beside(unaided):
-    path = unaided.path / "autograded" / "ada" / MATRIX / f"{MATRIX}.ipynb"
-    cells = nbformat.read(path, as_version=4).cells
-    (check,) = (c for c in cells if c.metadata.get("nbgrader", {}).get("grade_id") == "check-why_not_regroup")
-    shown = [output.data["text/plain"] for output in check.outputs]
-    assert "why_not_regroup: read" in shown[0] and shown[1].startswith("model answer: ")
-
-
 def test_what_came_in_late_is_in_the_table(unaided):
     with open(unaided.path / "grades.csv", newline="") as file:
         rows = {row["student_id"]: row for row in csv.DictReader(file)}
@@ -506,10 +498,3 @@ def test_an_exercise_more_is_refused_once_there_are_grades(course, monkeypatch, 
     assert grades(course.path, "right", MATRIX) == marks
     monkeypatch.undo()
     assert assignments.main([MATRIX], to=course.path) == 0
-
-
-def test_names_that_are_none_are_told(tmp_path, capsys):
-    assert assignments.main(["99"], to=tmp_path) == 1
-    assert "no notebook is called '99'" in capsys.readouterr().out
-    assert assignments.main(["00_start_here"], to=tmp_path) == 1
-    assert "'00_start_here'; there are solutions/01_history" in capsys.readouterr().out

@@ -82,24 +82,6 @@ def test_a_taken_port_gets_a_sentence(tmp_path, capsys):
     assert f"Port {port + 2}" in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_made_gets_a_sentence(tmp_path, capsys):
-    (tmp_path / "file").write_text("no folder")
-    assert classroom.main(data=tmp_path / "file" / "data") == 1
-    assert "cannot be written" in capsys.readouterr().out
-
-
-def test_the_closed_folder_on_the_way_is_found(tmp_path):
-    place = tmp_path / "closed" / "python"
-    place.mkdir(parents=True)
-    for folder in (place, *place.parents):
-        if folder.is_relative_to(tmp_path.parent):
-            folder.chmod(0o755)
-    before = classroom.closed_folder([place])  # pytest's own folder may lie in a closed one
-    (tmp_path / "closed").chmod(0o700)
-    assert classroom.closed_folder([place]) == (before or tmp_path / "closed")
-    assert classroom.closed_folder([Path("/")]) is None
-
-
 @pytest.mark.skipif(
     not AS_ROOT, reason="not root: no other accounts are used, so nothing has to be reachable for them"
 )
@@ -128,11 +110,8 @@ SHARED = stub(hub_module.DummyAuthenticator, password="one for all")
     "who, address, tls, hub_address, sentence",
     [
         (OURS, "127.0.0.1", False, "127.0.0.1", ""),
-        (OURS, "::1", False, "127.0.0.1", ""),
         (OURS, "192.0.2.7", True, "127.0.0.1", ""),
         (APPROVING, "", True, "127.0.0.1", ""),
-        (SHARED, "127.0.0.1", False, "127.0.0.1", ""),
-        (OURS, "192.0.2.7", False, "127.0.0.1", "--key and --certificate"),
         (OURS, "", False, "127.0.0.1", "--key and --certificate"),
         (OURS, "127.0.0.1", False, "0.0.0.0", "the hub's own port"),
         (NO_CODE, "127.0.0.1", False, "127.0.0.1", "class code of 3 letters"),
@@ -277,9 +256,7 @@ def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course
     assert pull(course) == sync_copies.Pulled()
 
 
-@pytest.mark.parametrize(
-    "damage", ["{", "[]", "", '{"03_matrix_form.ipynb": "0123456789abcdef"}', "[" * 100_000]
-)
+@pytest.mark.parametrize("damage", ["{", '{"03_matrix_form.ipynb": "0123456789abcdef"}', "[" * 100_000])
 def test_a_damaged_record_loses_nothing(course, damage):
     pull(course)
     write(course / "work" / LESSON, "my own words")
@@ -289,19 +266,13 @@ def test_a_damaged_record_loses_nothing(course, damage):
     assert sources(course / "work" / LESSON) == ["my own words"]
 
 
-@pytest.mark.parametrize("text", ["no notebook", "{}", '{"cells": 3}', "[" * 100_000, ""])
+@pytest.mark.parametrize("text", ["no notebook", '{"cells": 3}'])
 def test_a_copy_that_is_no_notebook_any_more_stays(course, text):
     pull(course)
     (course / "work" / LESSON).write_text(text)
     write(course / "original" / "notebooks" / LESSON, "hello, newer")
     assert pull(course).new_versions == ["03_matrix_form.new.ipynb"]
     assert (course / "work" / LESSON).read_text() == text
-
-
-def test_a_folder_in_the_place_of_a_copy_stays(course):
-    (course / "work" / LESSON).mkdir(parents=True)
-    assert pull(course).new_versions == ["03_matrix_form.new.ipynb"]
-    assert (course / "work" / LESSON).is_dir()
 
 
 def test_a_full_disk_leaves_the_old_copy_whole_and_no_rest(course, monkeypatch):
@@ -339,23 +310,6 @@ def test_the_original_is_read_only_and_without_solutions(course):
     classroom.publish(root, original)
     assert sources(original / "notebooks" / LESSON) == ["hello, newer"]
     assert classroom.lab.lessons(original) == [LESSON]
-
-
-def test_parts_pages_and_evidence_are_published_for_all_to_read(course):
-    root, original = course / "original", course / "published"
-    names = ["02a_soft_look_up.ipynb", LESSON, "glossary.ipynb", "evidence/02_scoring_evidence.ipynb"]
-    for name in names:
-        write(root / "notebooks" / name, "hello")
-    classroom.publish(root, original)
-    assert classroom.lab.lessons(original)[: len(names)] == names
-    for name in names:
-        path = original / "notebooks" / name
-        assert path.parent.stat().st_mode & 0o777 == 0o755 and path.stat().st_mode & 0o777 == 0o444
-    assert sync_copies.pull(original, course / "work").copied == [*names, f"exercises/{LESSON}"]
-    (root / "notebooks" / names[-1]).unlink()
-    classroom.publish(root, original)
-    assert sync_copies.pull(original, course / "work").aside == [names[-1]]
-    assert sources(course / "work" / "old" / names[-1]) == ["hello"]
 
 
 # --- One class, running
@@ -755,14 +709,6 @@ def work_and_save(student) -> str:
     return kernel
 
 
-def test_a_killed_server_starts_again_with_the_saved_work(running, ada):
-    work_and_save(ada)
-    os.kill(running.server_pid(ada), signal.SIGKILL)
-    wait_for(lambda: not ada.server(), 60)
-    ada.start()
-    assert saved(ada) == "my work"
-
-
 def lose_route(running, student) -> None:
     """Take the student's route from the proxy, as in the moment after a proxy started again, when not all are
     back."""
@@ -799,13 +745,6 @@ def test_a_save_without_a_server_is_refused_in_a_sentence(running, ada):
         refused = ada.ask("PUT", f"/user/{name}/api/contents/late.txt", json={})
         assert refused.status_code == 424
         assert "keep this page open" in refused.json()["message"] and "/hub/home" in refused.json()["message"]
-
-
-def test_a_killed_proxy_comes_back_and_the_kernels_go_on(running, ada):
-    kernel, proxy = work_and_save(ada), running.pid("proxy")
-    os.kill(proxy, signal.SIGKILL)
-    wait_for(lambda: running.pid("proxy") not in (0, proxy) and saved(ada) == "my work", 60)
-    assert ada.run(kernel, "print(x)") == "41"
 
 
 def test_a_killed_hub_comes_back_and_takes_the_servers_over(running, ada):

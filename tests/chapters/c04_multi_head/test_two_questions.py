@@ -5,7 +5,7 @@ import torch
 
 from lesson_lib.chapters.c04_multi_head import pronouns
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
-from lesson_lib.chapters.c04_multi_head.pronouns import NOUNS, PLACES, is_noun, text
+from lesson_lib.chapters.c04_multi_head.pronouns import PLACES, is_noun, text
 from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 
@@ -28,19 +28,6 @@ def untrained(system, seed=0):
 
 def read(*lines):
     return to_device(pronouns.read(*lines))
-
-
-def test_an_unknown_system_is_told():
-    with pytest.raises(ValueError, match="system must be one of 1 head, 2 heads"):
-        two_questions.make("3 heads")
-
-
-@pytest.mark.parametrize("system", two_questions.RECIPE["systems"])
-def test_scores_and_weights_have_their_shapes(system):
-    scores, weights = untrained(system)(read(*FOUR[:3]))
-    heads = {"1 head": 1, "4 heads": 4, "1 head, all words": 1}.get(system, 2)
-    words = PLACES + 1 if "it asks" in system else PLACES
-    assert scores.shape == (3, 2, len(NOUNS)) and weights.shape == (3, heads, 1, words)
 
 
 def test_the_nouns_alone_answer_unless_all_words_may():
@@ -81,11 +68,6 @@ def test_a_swap_exchanges_one_head_s_two_places():
     moved = two_questions.swapped(weights, 1, torch.tensor([0, 1]), torch.tensor([4, 2]))
     assert moved[0, 1, 0].tolist() == [9, 6, 7, 8, 5] and moved[1, 1, 0].tolist() == [20, 22, 21, 23, 24]
     assert torch.equal(moved[:, [0, 2]], weights[:, [0, 2]]) and weights[0, 1, 0, 0] == 5
-
-
-def test_the_places_of_the_nouns():
-    one, other = two_questions.nouns_of(read(FOUR[0], "today the dog never met the soup as it was so hot"))
-    assert one.tolist() == [1, 2] and other.tolist() == [6, 6]
 
 
 def test_it_in_one_layer_cannot_know_the_last_word():

@@ -58,11 +58,6 @@ def parsed(words):
     return spoken, subject, i, between
 
 
-def test_every_word_is_in_the_vocabulary_once():
-    assert len(set(VOCABULARY)) == len(VOCABULARY) == 3 + 3 + 6 + 4 + 6 + 2 * 20 + 2 * 12
-    assert (VOCABULARY[PAD], VOCABULARY[MASK]) == ("[pad]", "[mask]")
-
-
 def test_what_is_said_of_a_sentence_is_what_its_words_say():
     given = draw(generator(), 199)
     for words, length, at, verb, other, attractors, misleading in zip(*given, strict=True):
@@ -144,10 +139,6 @@ def test_no_sentence_is_in_two_splits_in_any_number():
     assert not training & validation and not training & test and not validation & test
 
 
-def test_the_same_seed_draws_the_same_sentences():
-    assert all(torch.equal(a, b) for a, b in zip(draw(generator(7), 13), draw(generator(7), 13), strict=True))
-
-
 def test_masked_hides_the_verb_and_right_remembers_it():
     given = draw(generator(8), 11)
     masked, right = given.masked(), given.right()
@@ -156,27 +147,7 @@ def test_masked_hides_the_verb_and_right_remembers_it():
         assert ((row != words).nonzero().flatten() == place).all()
 
 
-def test_take_cuts_to_the_longest():
-    given = draw(generator(9), 101)
-    short = given.take(given.lengths < 8)
-    assert 0 < len(short.words) < 101 and short.words.shape[1] == short.lengths.max() < 8
-
-
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        ({"split": "tset"}, "split must be one of test, validation, training"),
-        ({"count": 0}, "count must be a whole number >= 1, got 0"),
-        ({"count": True}, "count must be a whole number"),
-        ({"count": "7"}, "count must be a whole number"),
-    ],
-)
-def test_draw_refuses_what_it_cannot_draw(wrong, message, no_shape_hook):
-    with pytest.raises(ValueError, match=message):
-        draw(**({"generator": generator(), "count": 3} | wrong))
-
-
-@pytest.mark.parametrize("wrong", ["", "   ", None, 3, ["the", "keys"]])
+@pytest.mark.parametrize("wrong", ["", ["the", "keys"]])
 def test_read_wants_a_sentence(wrong, no_shape_hook):
     with pytest.raises(ValueError, match="with spaces between"):
         read(wrong)

@@ -77,14 +77,6 @@ def test_permuted_queries_permute_what_is_found():
     torch.testing.assert_close(after.weights, before.weights[:, :, order])
 
 
-def test_one_query_sees_the_others():
-    model, canvas = small(), torch.randn(1, C, SIDE, SIDE)
-    before = model(canvas).boxes
-    with torch.no_grad():
-        model.queries[4] += 3 * torch.randn(D_MODEL)
-    assert ((model(canvas).boxes - before).abs().amax(-1) > 0).all()
-
-
 def test_weights_are_those_of_the_last_layers_cross_attention():
     model, canvas = small(n_decoder=1), torch.randn(2, C, SIDE, SIDE)
     weights = model(canvas, weights=True).weights
@@ -178,19 +170,6 @@ def test_costs_by_hand():
     assert made.item() == pytest.approx(4 * kinds + 5 * 0.1 + 2 * (1 - 1 / 3), abs=1e-5)
 
 
-def test_no_object_counts_less():
-    logits = torch.randn(1, 2, 5)
-    found, kind, boxes = (
-        Detections(logits, torch.full((1, 2, 4), 0.3)),
-        torch.tensor([[2]]),
-        torch.full((1, 1, 4), 0.3),
-    )
-    log = logits.log_softmax(-1)[0]
-    query = torch.tensor([[1]])
-    wanted = -4 * (log[1, 2] + 0.7 * log[0, 4]) / 1.7  # the boxes are equal: they cost nothing
-    torch.testing.assert_close(detr.set_loss(found, kind, boxes, query), wanted)
-
-
 def test_the_order_of_the_list_changes_nothing_unless_the_matching_is_missing():
     found, (kind, boxes) = guesses(), listed()
     for order in permutations(range(MOST)):
@@ -201,10 +180,6 @@ def test_the_order_of_the_list_changes_nothing_unless_the_matching_is_missing():
     one = detr.set_loss(found, full, its, detr.in_order(full))
     other = detr.set_loss(found, full.flip(1), its.flip(1), detr.in_order(full.flip(1)))
     assert not torch.isclose(one, other)
-
-
-def test_in_order_gives_object_k_to_query_k():
-    assert detr.in_order(torch.tensor([[2, 0, NONE], [NONE, 3, 1]])).tolist() == [[0, 1, NONE], [NONE, 1, 2]]
 
 
 def test_a_box_that_belongs_to_no_object_changes_nothing():
@@ -284,22 +259,12 @@ def test_a_detection_takes_the_object_that_it_overlaps_most():
     assert [hit.object for hit in detr.hits(both, kind, box)] == [1, 0]
 
 
-def test_nothing_found_and_nothing_there_score_nought():
-    scenes = Objects(torch.zeros(1, 24, 24), torch.full((1, 3), NONE), torch.zeros(1, 3, 4, dtype=torch.long))
-    assert detr.score([[]], scenes) == (0, 0, 0)
-    assert detr.hits([Detection(0, 0.9, (0.0, 0.0, 1.0, 1.0), 0)], scenes.kind[0], scenes.box[0]) == []
-
-
 @pytest.mark.parametrize(
     "options, sentence",
     [
         ({"side": 26}, "side must be a multiple of 4 pixels, the width of a cell, got 26"),
-        ({"side": 0}, "side must be a whole number >= 1, got 0"),
         ({"n_queries": 0}, "n_queries must be a whole number >= 1, got 0"),
-        ({"n_queries": True}, "n_queries must be a whole number >= 1, got True"),
-        ({"d_model": 2.0}, "d_model must be a whole number >= 1, got 2.0"),
         ({"n_encoder": -1}, "n_layers"),
-        ({"n_decoder": 0}, "n_layers"),
         ({"d_model": 46, "n_heads": 4}, "d_model"),
     ],
 )
@@ -308,54 +273,9 @@ def test_sizes_that_cannot_be_get_a_sentence(no_shape_hook, options, sentence):
         Detr(**options)
 
 
-@pytest.mark.parametrize(
-    "canvas", [torch.zeros(3, 24, 24), torch.zeros(3, 2, 24, 24), torch.zeros(3, 1, 24, 28), None, [[0]]]
-)
+@pytest.mark.parametrize("canvas", [torch.zeros(3, 24, 24), [[0]]])
 def test_another_canvas_gets_a_sentence(no_shape_hook, canvas):
     with pytest.raises(
         ValueError, match=r"canvas must have the shape \(batch, 1, 24, 24\), got .*canvas\[:, None\]"
     ):
         Detr()(canvas)
-
-
-def test_objects_that_do_not_fit_get_a_sentence(no_shape_hook):
-    found, (kind, boxes) = guesses(queries=2), listed()
-    for function in (detr.costs, detr.match):
-        with pytest.raises(ValueError, match=r"3 places for objects and only 2 queries.*n_queries=3"):
-            function(found, kind, boxes)
-        with pytest.raises(ValueError, match=r"kind must have the shape \(7, most\).*truth\(scenes\)"):
-            function(found, kind[0], boxes)
-    with pytest.raises(ValueError, match="only 2 queries"):
-        detr.set_loss(found, kind, boxes, detr.in_order(kind))
-    for query in (torch.tensor([[NONE]]), torch.tensor([[0, 1]])):
-        with pytest.raises(ValueError, match=r"query must name a query for each object, shape \(1, 1\)"):
-            detr.set_loss(guesses(1), torch.tensor([[2]]), torch.full((1, 1, 4), 0.3), query)
-    broken = guesses()
-    broken.logits[1, 2] = torch.nan
-    with pytest.raises(ValueError, match=r"a cost is not finite.*nan in the logits"):
-        detr.match(broken, kind, boxes)
-
-
-@pytest.mark.parametrize("box", [torch.zeros(3), torch.tensor(1.0), None, [0, 0, 1, 1]])
-def test_boxes_need_four_numbers(no_shape_hook, box):
-    for call in (
-        lambda: detr.iou(box, torch.zeros(4)),
-        lambda: detr.giou(torch.zeros(4), box),
-        lambda: detr.corners(box),
-    ):
-        with pytest.raises(ValueError, match=r"must hold four numbers per box, shape \(..., 4\), got"):
-            call()
-
-
-def test_maps_detections_and_scores_of_the_wrong_size_get_a_sentence(no_shape_hook):
-    with pytest.raises(ValueError, match="call the model with weights=True"):
-        detr.maps(None, (6, 6))
-    with pytest.raises(ValueError, match=r"a grid of 6 x 6 cells does not fit 35 weights; use model.grid"):
-        detr.maps(torch.zeros(1, 1, 1, 35), (6, 6))
-    for threshold in (-0.1, 1.1, True, "0.5", None):
-        with pytest.raises(ValueError, match="threshold must be a number from 0 to 1, got"):
-            detr.detections(guesses(), threshold=threshold)
-    with pytest.raises(ValueError, match="size must be a whole number >= 1, got 0"):
-        detr.detections(guesses(), size=0)
-    with pytest.raises(ValueError, match="1 lists of detections and 2 scenes; one list per scene"):
-        detr.score([[]], objects(torch.Generator("cpu").manual_seed(0), 2))

@@ -179,25 +179,8 @@ def test_maps_are_rows_of_the_weights():
     "call, sentence",
     [
         (lambda: SelfAttention2d(0), "channels must be a whole number >= 1, got 0"),
-        (lambda: SelfAttention2d(8, d_k=True), "d_k must be a whole number >= 1, got True"),
-        (lambda: block()([1]), "x must be a tensor of feature maps, got list"),
-        (
-            lambda: block()(torch.zeros(C, H, W)),
-            r"x must have shape \(b, 7, height, width\), got \(7, 3, 5\)",
-        ),
-        (lambda: block()(torch.zeros(B, C, 0, W)), r"x must have shape \(b, 7"),
         (lambda: Generator("Attention"), "middle must be one of nothing, attention, convolution"),
-        (lambda: Generator(channels=1), "channels must be an even number of at least 2, got 1"),
-        (lambda: Generator(d_z=0), "d_z must be a whole number >= 1, got 0"),
-        (lambda: Discriminator(None), "middle must be one of nothing, attention, .* got None"),
         (lambda: Discriminator(channels="6"), "channels must be a whole number >= 1, got '6'"),
-        (lambda: to_device(Generator())(None), "z must be a tensor of noise, got NoneType"),
-        (
-            lambda: to_device(Generator())(torch.zeros(2, 8)),
-            r"z must have shape \(b, 8, 2, 6\), got \(2, 8\)",
-        ),
-        (lambda: noise(0, torch.Generator()), "batch must be a whole number >= 1, got 0"),
-        (lambda: maps(Generator("nothing"), torch.zeros(1, 8, 2, 6), []), "has no attention to draw"),
         (
             lambda: maps(Generator(), torch.zeros(1, 8, 2, 6), [(4, 0)]),
             r"a place is \(row, column\) on a grid of 4 x 12, counted from 0, got \(4, 0\)",

@@ -142,15 +142,6 @@ def test_pairs_of_few_kinds_have_no_other():
     assert torch.equal(given.label, (given.kind[:, 0] == given.kind[:, 1]).long())
 
 
-def test_a_pairs_distance_is_between_the_middles():
-    given = pairs(generator(), 211)
-    for box, distance in zip(given.box.tolist(), given.distance.tolist(), strict=True):
-        (x0, y0, x1, y1), (u0, v0, u1, v1) = box
-        across, down = (x0 + x1 - u0 - u1) / 2, (y0 + y1 - v0 - v1) / 2
-        assert distance == pytest.approx((across**2 + down**2) ** 0.5)
-    assert given.distance.min() >= 8
-
-
 def test_all_are_drawn_on_the_cpu_alike_for_a_seed():
     for draw in (objects, pairs):
         one, same, other = (draw(generator(seed), 5) for seed in (1, 1, 2))
@@ -163,23 +154,8 @@ def test_all_are_drawn_on_the_cpu_alike_for_a_seed():
     "call, said",
     [
         (lambda: objects(generator(), 0), "batch must be a whole number >= 1, got 0"),
-        (lambda: objects(generator(), True), "got True"),
-        (lambda: objects(generator(), "5"), "got '5'"),
-        (lambda: objects(generator(), None), "batch must be .* got None"),
-        (lambda: objects(generator(), 3, size=23), "size must be at least 24 pixels, .* got 23"),
         (lambda: objects(generator(), 3, size=24.0), "size must be a whole number >= 1, got 24.0"),
-        (lambda: pairs(generator(), -1), "batch must be a whole number >= 1, got -1"),
-        (lambda: pairs(generator(), None), "got None"),
-        (lambda: pairs(generator(), 3, size=15), "size must be at least 16 pixels, .* got 15"),
-        (
-            lambda: pairs(generator(), 3, kinds=("disc",)),
-            r"two or more different ones of square.*got \('disc',\)",
-        ),
         (lambda: pairs(generator(), 3, kinds=("disc", "disc", "cross")), "two or more different"),
-        (lambda: pairs(generator(), 3, kinds=("disc", "circle")), "in a tuple, got .*'circle'"),
-        (lambda: pairs(generator(), 3, kinds="square"), "in a tuple, got 'square'"),
-        (lambda: pairs(generator(), 3, kinds=2), "in a tuple, got 2"),
-        (lambda: pairs(generator(), 3, kinds=None), "in a tuple, got None"),
         (lambda: pairs(generator(), 3, size=None), "size must be .* got None"),
     ],
 )

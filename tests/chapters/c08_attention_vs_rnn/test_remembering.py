@@ -42,11 +42,6 @@ def test_open_gates_keep_the_cell_and_change_nothing_else():
             assert len(changed) == 0, name
 
 
-def test_another_system_is_refused():
-    with pytest.raises(ValueError, match="system must be one of"):
-        trained.start("GRU")
-
-
 def test_attention_alone_has_fewer_weights_than_the_lstm():
     counts = {s: sum(p.numel() for p in trained.start(s).parameters()) for s in ("LSTM", "attention alone")}
     assert counts == {"LSTM": 9256, "attention alone": 3880}

@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.chapters.c09_truncated_attention import phonemes
-from lesson_lib.chapters.c09_truncated_attention.phonemes import FILLER, Batch, PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.phonemes import FILLER, PhonemeRecogniser
 from lesson_lib.chapters.c09_truncated_attention.speech import N_MELS, Utterance
 from lesson_lib.device import device, to_device
 from lesson_lib.masks import padding, window
@@ -30,12 +30,6 @@ def spoken(*lengths):
     return [
         Utterance(torch.randn(n, N_MELS), torch.arange(n) % LABELS, text="so", voice="m1") for n in lengths
     ]
-
-
-@pytest.mark.parametrize("radius", RADII)
-@pytest.mark.parametrize("n", [1, 2, N])
-def test_a_logit_for_each_frame_and_label(radius, n):
-    assert make(radius)(torch.randn(B, n, N_MELS)).shape == (B, n, LABELS)
 
 
 @pytest.mark.parametrize("radius", [2, 13])
@@ -61,12 +55,6 @@ def test_a_frame_hears_layers_times_radius_and_no_further(radius, n_layers):
     reach = radius * n_layers
     far = (torch.arange(N, device=device()) - N // 2).abs() > reach
     assert (heard[far] == 0).all() and (heard[~far] > 0).all()
-
-
-def test_the_whole_utterance_is_heard_without_a_radius():
-    frames = torch.randn(1, N, N_MELS, requires_grad=True)
-    make(None, 1)(frames)[0, 0].sum().backward()
-    assert (frames.grad[0].abs().sum(-1) > 0).all()
 
 
 @pytest.mark.parametrize("radius", RADII)
@@ -144,23 +132,6 @@ def test_the_loss_is_the_mean_over_real_frames(radius):
     assert_close(phonemes.loss(model, phonemes.batch(some)).item(), sum(each) / 10)
 
 
-def test_the_gradient_is_finite_where_there_is_filler():
-    for radius in RADII:
-        model = make(radius)
-        phonemes.loss(model, phonemes.batch(spoken(N, 1))).backward()
-        assert all(p.grad.isfinite().all() for p in model.parameters())
-
-
-def test_batches_move_to_the_device():
-    assert isinstance(to_device(phonemes.batch(spoken(2))), Batch)
-
-
-@pytest.mark.parametrize("radius", [-1, 2.0, True, "wide", [3]])
-def test_a_bad_radius_gets_a_sentence(no_shape_hook, radius):
-    with pytest.raises(ValueError, match="radius must be a whole number >= 0, got "):
-        make(radius)
-
-
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -179,28 +150,15 @@ def test_bad_sizes_get_a_sentence(no_shape_hook, options, words):
         make(2, **options)
 
 
-@pytest.mark.parametrize("labels", [0, None, "many", 2.0, [7]])
-def test_a_bad_number_of_labels_gets_a_sentence(no_shape_hook, labels):
-    with pytest.raises(ValueError, match="n_labels must be a whole number >= 1, got "):
-        PhonemeRecogniser(labels, radius=2)
-
-
 @pytest.mark.parametrize(
     "frames, error, words",
     [
         (None, TypeError, "frames must be a tensor of floats, got NoneType; speech.log_mel makes them"),
-        ("hello", TypeError, "got str"),
         ([[1.0]], TypeError, "got list"),
-        (torch.zeros(1, 2, N_MELS, dtype=torch.long, device="cpu"), TypeError, "got torch.int64"),
         (
             torch.zeros(2, N_MELS, device="cpu"),
             ValueError,
             "got \\(2, 40\\); a single utterance is frames\\[None\\]",
-        ),
-        (
-            torch.zeros(1, 2, 39, device="cpu"),
-            ValueError,
-            "shape \\(b, n, 40\\) with at least one frame, got \\(1, 2, 39\\)",
         ),
         (torch.zeros(1, 0, N_MELS, device="cpu"), ValueError, "got \\(1, 0, 40\\)"),
     ],
@@ -210,9 +168,3 @@ def test_other_frames_get_a_sentence(no_shape_hook, frames, error, words):
     for ask in (model, model.look):
         with pytest.raises(error, match=words):
             ask(frames)
-
-
-@pytest.mark.parametrize("utterances", [[], None, "hello", 3])
-def test_no_utterances_get_a_sentence(no_shape_hook, utterances):
-    with pytest.raises(ValueError, match="utterances must be a list of at least one, got "):
-        phonemes.batch(utterances)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.chapters.c10_graph_attention import graphs
 from lesson_lib.chapters.c10_graph_attention.graphs import blocks, karate, opposites
 
 N, CLASSES = 105, 7
@@ -60,16 +59,6 @@ def test_its_places_are_the_layout_that_they_are_called():
     assert off.abs().max() < 0.05  # distances, since a layout may come out turned
 
 
-def test_others_may_be_known():
-    assert karate([5, 32]).known.tolist() == [5, 32]
-
-
-@pytest.mark.parametrize("known", [[34], [-1, 0], [0.0, 1.0], [True], ["Mr. Hi"], [None]])
-def test_no_member_gets_a_sentence(no_shape_hook, known):
-    with pytest.raises(ValueError, match="known must be a whole number from 0 to 33, got "):
-        karate(known)
-
-
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_edges_stay_within_a_class_as_often_as_asked(share, n_classes):
@@ -89,11 +78,6 @@ def test_blocks_are_equal_known_by_five_and_their_features_name_nodes():
 def test_extreme_shares_leave_no_other_edge():
     assert within(blocks(0, 60, within=1)) == 1 and within(blocks(0, 60, within=0)) == 0
     assert blocks(0, 60, degree=0).edge_index.shape == (2, 0)
-
-
-def test_every_pair_may_be_joined():
-    task = blocks(0, 6, n_classes=2, degree=5, within=0.4, labelled=1)
-    assert task.edge_index.shape == (2, 6 * 5)
 
 
 def test_opposites_lead_elsewhere_and_carry_the_class():
@@ -123,25 +107,8 @@ def test_a_seed_is_a_graph(make):
     "options, words",
     [
         ({"n": 2}, "n must be a whole number >= 4, got 2"),
-        ({"n": 240.0}, "n must be a whole number"),
-        ({"n": None}, "got None"),
-        ({"n_classes": 1}, "n_classes must be a whole number >= 2"),
-        ({"n_classes": True}, "got True"),
-        ({"labelled": 0}, "labelled must be a whole number >= 1, got 0"),
         ({"labelled": 61}, "labelled = 61 is more than a class has nodes \\(60\\)"),
-        ({"n": 241}, "n = 241 nodes cannot be cut into 4 equal classes"),
-        ({"n": 270, "n_classes": 27}, "26 classes at most"),
-        ({"n": 4}, "n = 4 nodes cannot be cut"),
-        ({"degree": -1}, "degree must be a number >= 0, got -1"),
         ({"degree": "many"}, "got 'many'"),
-        ({"degree": float("nan")}, "degree must be a number >= 0, got nan"),
-        (
-            {"degree": 100, "within": 0.9},
-            "asks for more neighbours than there are \\(59 of the own class, 180",
-        ),
-        ({"degree": 181, "within": 0.0}, "lower degree"),
-        ({"within": 1.1}, "within must be a number from 0 to 1"),
-        ({"within": -0.1}, "within must be a number from 0 to 1"),
         ({"within": True}, "got True"),
     ],
 )
@@ -149,13 +116,3 @@ def test_numbers_that_no_graph_has_get_a_sentence(no_shape_hook, options, words)
     for make in (blocks, lambda **options: opposites(**({"n_classes": 4} | options))):
         with pytest.raises(ValueError, match=words):
             make(**options)
-
-
-@pytest.mark.parametrize("noise", [-1, None, "loud", True, float("inf"), float("nan")])
-def test_bad_noise_gets_a_sentence(no_shape_hook, noise):
-    with pytest.raises(ValueError, match="noise must be a number >= 0, got "):
-        opposites(noise=noise)
-
-
-def test_the_leaders_are_the_ends_of_the_list():
-    assert graphs.LEADERS == (0, 33) and len(graphs.PLACES) == 34

@@ -168,8 +168,3 @@ def test_a_share_of_the_edges_stays():
         assert stayed == pytest.approx(1 - share, abs=0.01)
     with pytest.raises(ValueError, match="share"):
         library.shuffled(graph.edge_index, 1.5)
-
-
-def test_an_unknown_name_gets_a_sentence():
-    with pytest.raises(ValueError, match=r"no node is called 'stdev'; names are full, as 'shutil.copytree'"):
-        library.load().number("stdev")

@@ -77,20 +77,14 @@ def test_values_worked_out_by_hand(expression, wanted):
     assert value(expression) == wanted
 
 
-@pytest.mark.parametrize("n", [4, 7, 31, 131])
+@pytest.mark.parametrize("n", [7, 131])
 def test_answers_are_right(n):
     tokens, answer = draw(211, n)
     for row, wanted in zip(tokens, answer.tolist(), strict=True):
         assert value(text(row)) == slow_value(text(row)) == wanted
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_the_order_of_arguments_does_not_count(name):
-    for row in draw(53, 31).tokens:
-        assert value(f"[{name} 5 {text(row)} 2 ]") == value(f"[{name} 2 5 {text(row)} ]")
-
-
-@pytest.mark.parametrize("n", [4, 5, 6, 7, 11, 31, 131])
+@pytest.mark.parametrize("n", [4, 7, 131])
 def test_expressions_are_half_as_long_as_there_is_room_at_least(n):
     tokens, answer = draw(97, n)
     assert tokens.shape == (97, n) and answer.shape == (97,)
@@ -116,13 +110,7 @@ def test_lists_are_no_deeper_than_asked(max_depth):
     assert max(depths) == max_depth
 
 
-def test_one_list_may_be_asked_for():
-    tokens, _ = draw(97, 7, max_depth=1)
-    assert {depth(text(row)) for row in tokens} == {1}
-    assert {count for row in tokens for count in counts_of_arguments(row)} == {2, 3, 4, 5}
-
-
-@pytest.mark.parametrize("max_depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("max_depth", [1, 3])
 def test_the_least_depth_that_is_let_in_is_deep_enough(max_depth):
     least = 3 * 2**max_depth - 2
     tokens, _ = draw(97, 2 * least, max_depth=max_depth, max_args=2)
@@ -156,11 +144,6 @@ def test_operators_are_those_asked_for_each_as_often(operators):
     assert shares[wanted].sum() == pytest.approx(1)
 
 
-def test_digits_come_equally_often():
-    found = torch.bincount(draw(211, 67).tokens.flatten(), minlength=len(TOKENS))[:10]
-    assert (found / found.sum() - 0.1).abs().max() < 0.02
-
-
 @pytest.mark.parametrize("n", [31, 131])
 def test_no_answer_and_no_first_operator_gives_it_away(n):
     tokens, answer = draw(4000, n)
@@ -172,58 +155,17 @@ def test_no_answer_and_no_first_operator_gives_it_away(n):
     assert 0.15 < right < 0.32  # more than by chance: a list that begins with MAX has no small value
 
 
-def test_the_same_seed_draws_the_same():
-    assert torch.equal(draw(5, 31).tokens, draw(5, 31).tokens)
-    assert not torch.equal(draw(5, 31).tokens, draw(5, 31, seed=1).tokens)
-    generator = torch.Generator("cpu").manual_seed(0)
-    first, second = (listops.draw(generator, 5, 31).tokens for _ in range(2))
-    assert not torch.equal(first, second)
-
-
-def test_a_drawing_leaves_torchs_own_generator_alone():
-    before = torch.get_rng_state()
-    draw(5, 31)
-    assert torch.equal(before, torch.get_rng_state())
-
-
-def test_every_token_has_a_name_of_its_own():
-    assert len(set(TOKENS)) == len(TOKENS) == 16 and TOKENS[CLOSE] == "]" and TOKENS[FILLER] == " "
-    assert TOKENS[:10] == tuple("0123456789") and TOKENS[10:14] == ("[MIN", "[MAX", "[MED", "[SM")
-    shown = torch.tensor([13, 7, 12, 1, 9, 2, 14, 4, 14, 15, 15], device="cpu")
-    assert text(shown) == "[SM 7 [MED 1 9 2 ] 4 ]" and value(text(shown)) == 3
-
-
 @pytest.mark.parametrize(
     "expression, words",
     [
         ("", "must be an expression, got nothing"),
-        ("   ", "must be an expression, got nothing"),
-        ("[MAX 4 3", "open at the end; put 1 more ']'"),
-        ("[MAX 4 [SM 3", "open at the end; put 2 more ']'"),
-        ("]", "word 1 is ']', but no list is open"),
-        ("[MAX 4 3 ] ]", "ends before word 5, ']'"),
         ("[MAX 4 3 ] 5", "ends before word 5, '5'"),
-        ("4 3", "ends before word 2, '3'; put one list around all"),
-        ("[MAX ]", "the list '\\[MAX ]' that ends at word 2 is empty"),
-        ("[SM 1 [MIN ] 2 ]", "the list '\\[MIN ]' that ends at word 4 is empty"),
-        ("[MEAN 4 3 ]", "word 1 must be one of 0 1 2 .* ], got '\\[MEAN'"),
         ("[max 4 3 ]", "got '\\[max'"),
-        ("[ MAX 4 ]", "got '\\['"),
-        ("MAX 4 3", "got 'MAX'"),
-        ("[MAX 4 10 ]", "word 3 must be .*, got '10'"),
-        ("[MAX 4 -1 ]", "got '-1'"),
-        ("[MAX 4 ² ]", "got '²'"),
         ("[MAX 4, 3 ]", "got '4,'"),
     ],
 )  # fmt: skip
 def test_what_is_no_expression_gets_a_sentence(expression, words):
     with pytest.raises(ValueError, match=words):
-        value(expression)
-
-
-@pytest.mark.parametrize("expression", [None, 7, ["[MAX", "4", "]"], b"7"])
-def test_what_is_no_text_gets_a_sentence(no_shape_hook, expression):
-    with pytest.raises(TypeError, match="text must be a str, got "):
         value(expression)
 
 
@@ -247,28 +189,10 @@ def test_what_are_no_tokens_get_a_sentence(no_shape_hook, tokens, error, words):
 
 
 @pytest.mark.parametrize("name, least", [("batch", 1), ("n", 4), ("max_depth", 1), ("max_args", 2)])
-@pytest.mark.parametrize("bad", [0, -1, 5.0, True, None, "many", [7]])
+@pytest.mark.parametrize("bad", [0, [7]])
 def test_bad_numbers_get_a_sentence(no_shape_hook, name, least, bad):
     numbers = {"batch": 3, "n": 11} | {name: bad}
     with pytest.raises(
         ValueError, match=f"{name} must be a whole number >= {least}, got {re.escape(repr(bad))}"
     ):
         draw(**numbers)
-
-
-@pytest.mark.parametrize("name, number", [("n", 3), ("max_args", 1)])
-def test_one_less_than_the_least_is_too_little(name, number):
-    draw(**({"batch": 3, "n": 11} | {name: number + 1}))
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        draw(**({"batch": 3, "n": 11} | {name: number}))
-
-
-@pytest.mark.parametrize(
-    "bad", ["MAX", (), [], None, 3, ("MAX", "MEAN"), ("max",), (["MIN"],), (None,), {"MIN": 1}]
-)
-def test_unknown_operators_get_a_sentence(no_shape_hook, bad):
-    with pytest.raises(
-        ValueError, match="operators must be some of MIN, MAX, MED, SM, as a tuple, got "
-    ) as caught:
-        draw(3, 11, operators=bad)
-    assert str(caught.value).endswith(repr(bad))

@@ -38,20 +38,6 @@ def test_a_piece_is_said_twice_and_holds_no_sign_twice():
     assert len(set(induction.LETTERS)) == len(induction.LETTERS) == induction.N_TOKENS
 
 
-@pytest.mark.parametrize(
-    "sizes, said",
-    [
-        ({"batch": 0}, "batch must be"),
-        ({"shortest": 0}, "shortest must be"),
-        ({"shortest": 9, "longest": 8}, "longest must be a whole number from 9 to 64"),
-        ({"longest": 65}, "longest must be"),
-    ],
-)
-def test_bad_sizes_are_answered_with_a_sentence(sizes, said):
-    with pytest.raises(ValueError, match=said):
-        drawn(**sizes)
-
-
 def test_the_loss_asks_the_second_half_from_its_second_sign_on():
     class Right(torch.nn.Module):
         """Sure of the next token, in the second half alone; elsewhere sure of a wrong one."""

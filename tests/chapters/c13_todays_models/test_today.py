@@ -14,7 +14,6 @@ from lesson_lib.chapters.c13_todays_models.cache_explorer import (
     TOKENS,
     CacheExplorer,
     kept_mib,
-    size,
     windows_of,
 )
 from lesson_lib.chapters.c13_todays_models.experiments import loud_starts
@@ -81,21 +80,6 @@ def test_the_explorer_follows_its_controls():
         w.tokens.value = tokens
         assert set(w.held()) == set(NAMES) and f"{tokens:,} tokens" in w.drawing.value
     assert w.still().caption == w.words() and len(w.still().alt) > 80
-
-
-@pytest.mark.parametrize("tokens", [0, 1000, "many", None])
-def test_the_explorer_says_what_it_takes(tokens):
-    with pytest.raises((ValueError, TypeError), match="tokens"):
-        CacheExplorer(tokens)
-
-
-def test_a_way_that_nobody_knows_is_refused():
-    with pytest.raises(ValueError, match="how"):
-        kept_mib(published.read(NAMES[0]), 1024, "folded")
-
-
-def test_sizes_are_short():
-    assert [size(x) for x in (4.0, 512.0, 1024.0, 10656.0)] == ["4.0 MiB", "512 MiB", "1.0 GiB", "10 GiB"]
 
 
 def test_a_start_is_as_loud_as_asked():

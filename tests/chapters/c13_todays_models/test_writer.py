@@ -195,7 +195,7 @@ def unlike(model, one, others):
     return next(other for other in others if answer(other) != answer(one))
 
 
-@pytest.mark.parametrize("name", peers.FOLDERS)
+@pytest.mark.parametrize("name", ["gpt2", "bert", "vit", "gpt_oss"])
 def test_the_parts_last_cells_run_on_a_folder_of_each_family(name, tmp_path):
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed: a test dependency that the GPU kit does not carry")

@@ -111,14 +111,12 @@ def test_a_translator_that_does_not_run_is_told_in_training():
     assert "your function stops with" in judge.train().found["runs"]
 
 
-@pytest.mark.parametrize("trained", [False, True])
-def test_the_page_says_what_passed_and_no_name(trained, monkeypatch):
-    monkeypatch.setenv("LESSON_STEPS", "quick")
+def test_the_page_says_what_passed_and_no_name():
     Path("capstone.py").write_text(REFERENCE, encoding="utf-8")
-    said = repr(judge.page(trained=trained))
-    assert "Capstone: 5 of 6 passed" in said and ("left out" in said) != trained
+    said = repr(judge.page(trained=False))
+    assert "Capstone: 5 of 6 passed" in said and "left out" in said
     page = Path("capstone.html").read_text(encoding="utf-8")
-    assert page.count("✓ holds") == 15 and ("Training on dates" in page) == trained
+    assert page.count("✓ holds") == 15 and "Training on dates" not in page
     assert "http" not in page and "<script" not in page and "mark " in page
     mark = page.partition("mark ")[2][:12]
     Path("capstone.py").write_text(REFERENCE + "# more\n", encoding="utf-8")
@@ -168,6 +166,7 @@ def test_the_command_makes_judges_and_writes_the_page(capsys, monkeypatch, folde
     assert cli.main(["capstone", str(path)]) == 0
     said = capsys.readouterr().out
     assert "Training on dates: not yet" in said and "Capstone: 5 of 6 passed" in said
+    assert "Training on dates" in path.with_suffix(".html").read_text(encoding="utf-8")
     assert cli.main(["capstone", str(path), "--no-training"]) == 0
     assert "5 of 6" in capsys.readouterr().out and path.with_suffix(".html").exists()
     path.write_text("def f(:", encoding="utf-8")
