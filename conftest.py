@@ -93,8 +93,8 @@ def with_pictures(compare):
     def same(cell, new, stored, *args, **kwargs):
         if not compare(cell, new, stored, *args, **kwargs):
             return False
-        if "measured" in cell.cell.metadata.get("tags", ()):
-            return True
+        if {"measured", "trained"} & set(cell.cell.metadata.get("tags", ())):
+            return True  # seconds, or a training's last digits: other processors draw something else
         from lesson_lib.cli.outputs import looks_alike, pngs
 
         if all(map(looks_alike, pngs(stored), pngs(new))):

@@ -172,7 +172,7 @@ def test_a_kernel_that_does_not_answer_is_started_once_more(tmp_path, failures, 
     assert "a notebook's kernel was started again: Kernel didn't respond" in done.stdout
 
 
-@pytest.mark.parametrize("tags, new, code", [([], 0, 0), ([], 1, 1), (["measured"], 1, 0)])
+@pytest.mark.parametrize("tags, new, code", [([], 0, 0), ([], 1, 1), (["trained"], 1, 0)])
 def test_a_picture_that_changed_fails_its_cell(tmp_path, tags, new, code):
     shades = []
     for shade in ("white", "black"):

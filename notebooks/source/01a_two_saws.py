@@ -239,7 +239,7 @@ r"""
 **"The longest bar is the cause."** Where does *cut* look, in the first layer and in the second?
 """
 
-# %%
+# %% tags=["trained"]
 with torch.no_grad():
     _, maps = attentive.look(to_device(tagging.read(asked)))
 figures.sight(asked.split(), [layer[0] for layer in maps], 10)

@@ -198,7 +198,7 @@ r"""
 A map is a lead, no test (part 01a). Change the input: type june for july. Which digit follows? And the control: type 5 for 4. The month must stay.
 """
 
-# %%
+# %% tags=["trained"]
 AlignmentExplorer(
     models["additive"],
     [text, "3. 11. 1987; 12 may 1999", "1 mai 2001; 4 juni 2030"],

@@ -57,7 +57,7 @@ one learned row per symbol.) One model's score is $q \cdot k$, the other's $q \c
 # %%
 predict("who_learns")
 
-# %%
+# %% tags=["trained"]
 names = ("dot", "scaled dot")
 live = {name: look_up.train(name, 256, lr=1e-2)[1] for name in names}
 figures.learning(live, 1 / 4)
@@ -162,7 +162,7 @@ r"""
 # %%
 predict("what_mends")
 
-# %%
+# %% tags=["trained"]
 live["dot, 1/4 as long"] = look_up.train("dot", 256, lr=1e-2, times=0.25)[1]
 live["scaled, 4 times"] = look_up.train("scaled dot", 256, lr=1e-2, times=4)[1]
 figures.learning(live, 1 / 4)

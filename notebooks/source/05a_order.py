@@ -112,7 +112,7 @@ Read `forward`; `codes` comes later. Points $(b, n, 3)$ are lifted to width 64, 
 # %%
 predict("shuffled_points")
 
-# %%
+# %% tags=["trained"]
 reader, _ = points.train("no codes")
 shares = {"no codes": points.accuracy(reader, "test")}
 figures.point_accuracy(shares)
@@ -198,7 +198,7 @@ Now the reader with `codes`.
 # %%
 predict("codes_on_points")
 
-# %%
+# %% tags=["trained"]
 with stored():  # reads what this training left before
     told, _ = points.train("codes")
 shares["codes"] = points.accuracy(told, "test")

@@ -54,7 +54,7 @@ for n in (48, 64, 128):
 # %% tags=["proof"]
 assert quick() or max(gaps) < 0.03
 
-# %%
+# %% tags=["trained"]
 figures.by_position(order.right_by_position(model, 128, order.TEST_SEED).cpu())
 
 # %% [markdown]

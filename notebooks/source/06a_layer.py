@@ -122,7 +122,7 @@ r"""
 The title is that of the paper of 2017. And the sum? `residual.train` trains the tagger of part 01a with four such layers of width 32, with the sum and without. Data, steps and first weights are the same; each has its best learning rate of four.
 """
 
-# %%
+# %% tags=["trained"]
 model, _ = residual.train(4, residual=True)
 shares = {"with": tagging.accuracy(model, "test")}
 with stored():  # reads what this training left before

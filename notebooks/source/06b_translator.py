@@ -190,7 +190,7 @@ They have the same first weights, data and rates. One has no causal mask; it get
 # %%
 predict("without_mask")
 
-# %%
+# %% tags=["trained"]
 _ = torch.manual_seed(0)
 honest = to_device(translation.make())
 device, other = honest.transformer.embedding.table.device, copy.deepcopy(honest)
@@ -231,7 +231,7 @@ Can you find out why, from outside? Replace one character of what goes in. Which
 # %% [markdown] tags=["exercise:reads_ahead"]
 # Write that test. For each place i: how far do the logits of the places before i move, summed, when the sign at i becomes `other`, a sign that did not stand there?
 
-# %%
+# %% tags=["trained"]
 ahead_of = yours("reads_ahead")
 _, lengths, target = given = to_device(honest.vocabulary.batch(pairs[:1]))
 with torch.no_grad():
@@ -260,7 +260,7 @@ The honest machine gets more than nine in ten dates right, on days that it never
 Look inside. Choose *decoder to encoder*, layer 1 (they count from 1 here), and step through the places with *query*; the row of a sign is where it looks to write the *next* one. Type a date of your own. (In the still picture these maps are called *cross*. Beside the maps: how long the stream's rows are, on average and from shortest to longest.)
 """
 
-# %%
+# %% tags=["trained"]
 MachineExplorer(
     lambda text: opened(honest, " ".join(text.lower().split())),
     ["mercredi 3 mars 2021", "14 juillet 1989"],

@@ -154,7 +154,7 @@ r"""
 Layers and heads count from 0. The **gap** is the place of `[mask]`.
 """
 
-# %%
+# %% tags=["trained"]
 looked = model_of.maps(bert, sentence)  # the weights of all heads
 bert_figures.gap(looked.words, looked.weights)
 
@@ -163,7 +163,7 @@ r"""
 In layer 1, head 1 nearly all weight lies on *keys*; the other heads prefer *old* or *cabinet*. Take 2,800 sentences with a noun between, and hide each verb:
 """
 
-# %%
+# %% tags=["trained"]
 given = masked.probed()  # words, and the places of subject and verb
 weights = masked.looks(bert, given)  # the gap's rows: (layers, heads, sentences, n)
 on_subject = (weights.argmax(-1) == given.subject).float().mean(-1)
@@ -188,7 +188,7 @@ r"""
 `changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide from it the **word behind** the subject (here *to*). That can fail: this word may have looked at the subject one layer below, and carry its number.
 """
 
-# %%
+# %% tags=["trained"]
 one_look = yours("hidden_from_gap")
 misled = carried.misled()  # 404 misleading sentences with hidden verbs
 n = misled.words.shape[1]

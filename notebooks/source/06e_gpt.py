@@ -176,7 +176,7 @@ No sense, yet words. `generate` does so with the cache of 03. The last assertion
 One guess, three temperatures:
 """
 
-# %%
+# %% tags=["trained"]
 logits = next_logits(writer, "The ")  # of the character behind it
 shares = {t: heat(logits.double().cpu(), t) for t in (0.5, 1.0, 2.0)}
 orders = [p.argsort(descending=True).tolist() for p in shares.values()]
@@ -190,7 +190,7 @@ All 96 characters keep their order; the bars level out. **Entropy**, the bits th
 **"A higher temperature makes the model more creative."** The logits stay the same; the draw takes unlikely characters more often. Count the words that stand in the manual:
 """
 
-# %%
+# %% tags=["trained"]
 vocabulary, known = set(re.findall(r"\w+", manual)), {}
 for t in (0, 0.5, 1.0, 2.0):
     text = generate(writer, "The ", 400, temperature=t)
@@ -212,7 +212,7 @@ predict("at_zero")
 # %% tags=["nbval-ignore-output"]
 print("The " + generate(writer, "The ", 100, temperature=0))
 
-# %%
+# %% tags=["trained"]
 ContinuationExplorer(writer, start="The ")
 
 # %% [markdown]
@@ -224,7 +224,7 @@ It goes in circles. *Do:* start with "If the ", and move the temperature from 0 
 **"It needs an encoder to understand the prompt."** The same stack reads it. How much does it use? Guess the same test characters from more and more of the text before them:
 """
 
-# %%
+# %% tags=["trained"]
 windows = topics.stream("test").unfold(0, 65, 23)  # 65 characters, every 23
 lengths = [1, 2, 4, 8, 16, 32, 64]
 surprise = []

@@ -91,7 +91,7 @@ for radius, model in models.items():
     right = phonemes.accuracy(model, "test").frames
     print(f"radius {radius}: {right:.2f} of the test voice's frames")
 
-# %%
+# %% tags=["trained"]
 near = phonemes.accuracy(models[mine], "test").frames
 whole = phonemes.accuracy(models[None], "test").frames
 

@@ -118,7 +118,7 @@ First the loss hardly moves from $\ln 64 = 4.16$, then it falls within some two 
 Look at both heads, on a piece of 11 signs said twice:
 """
 
-# %%
+# %% tags=["trained"]
 texts = induction.said_twice(generator, 1, shortest=11, longest=11)
 with torch.no_grad():
     read = model(to_device(texts), weights=True)  # keeps what each head saw

@@ -123,7 +123,7 @@ r"""
 How? Here is one such head, trained anew. For each kind of last word, the mean weight on each word of *the 1 did not cross the 2 because it was too*:
 """
 
-# %%
+# %% tags=["trained"]
 cheat, _ = two_questions.train("1 head, all words")
 words, answers = to_device(two_questions.bank("it", False))
 with torch.no_grad():

@@ -125,7 +125,7 @@ What is lost shows in the next two pictures. The first is the mean cosine betwee
 # %%
 drawn("cosine", "cosine between the tokens of a sentence")
 
-# %%
+# %% tags=["trained"]
 drawn("w_query", "size of the gradient of w_query", log="y")
 
 # %%

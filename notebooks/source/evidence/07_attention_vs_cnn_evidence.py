@@ -54,7 +54,7 @@ r"""
 The largest error against `nn.Conv2d` over the sharpness, in both number formats:
 """
 
-# %%
+# %% tags=["trained"]
 conv, x = nn.Conv2d(3, 3, kernel_size=3, padding=1), torch.randn(2, 3, 5, 10)
 sharp = [0.5, 1, 2, 5, 10, 15, 20, 30, 40, 60, 80]
 off = {torch.float32: [], torch.float64: []}

@@ -619,7 +619,7 @@ Part 08c's book of seed 0 is a good draw up to 8 names; others find 5 to 8 of 8.
 Trained keys and other rules of writing hold more than random ones. The argument that stays is that of dimensions: a state with $d$ rows answers a query $q$ linearly, so $d$ answers are free. **What the rank argument excludes** is a state $\sum \phi(k) v^\top$ of fixed size that gives softmax's sums *exactly*. It does not exclude states of another form, and it does not exclude nearness: the singular values of the table of $e^{q \cdot k}$ fall.
 """
 
-# %%
+# %% tags=["trained"]
 _ = torch.manual_seed(0)
 Q, K = 1.5 * torch.randn(2, 60, 4).double()
 tables = {
