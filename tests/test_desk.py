@@ -30,10 +30,10 @@ def in_a_kernel(tmp_path: Path, *cells: str, fail: bool = False, opened: str = "
     return done.stdout
 
 
-def test_what_readme_tells_to_type_works_below_any_first_cell(tmp_path):
+def test_what_readme_and_docs_tell_to_type_works_below_any_first_cell(tmp_path):
     """`reset` above all, which is a magic of IPython's that asks whether to delete all variables."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    calls = re.findall(rf"^(?:{'|'.join(desk.VERBS)})\(.*?\)(?=  #|$)", text, re.M)
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/further.md"))
+    calls = re.findall(rf"(?:^|`)((?:{'|'.join(desk.VERBS)})\([^`]*?\))(?=  #|$|`)", text, re.M)
     assert {"check", "hint", "reset", "progress", "export_progress"} <= {c.partition("(")[0] for c in calls}
     before = "import lesson_lib.masks\ndef my_function(query, key, value):\n    return value"
     said = in_a_kernel(tmp_path, before, *calls, "import os; os.unlink('progress.csv')")

@@ -279,8 +279,9 @@ while True:
     time.sleep(1)
 """
 LAB = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 from lesson_lib import cli
 from lesson_lib.cli import lab
 lab.ROOT, lab.DEADLINE_S = Path(sys.argv[1]), 0.5 if "hung" in sys.argv else 30

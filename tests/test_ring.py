@@ -18,12 +18,30 @@ import torch
 from lesson_lib.chapters.c11_efficient_attention.experiments.ring import sent_mib, torchrun
 from lesson_lib.ring import attend_ring
 from tests import ring_worker
-from tests.chapters.c11_efficient_attention.test_ring_experiment import held_mib
 from tests.ring_worker import SILENT
 
 PROCESSES = [1, 2, 3, 4]
 FALLS_OUT = {"dies in a round": 3, "raises": 2, "no backward": 2}  # of how many
 CPU = {"LESSON_DEVICE": "cpu"}  # gloo sends from the CPU
+
+
+def held_mib(
+    tokens: int, processes: int, *, heads: int, width: int, backward: bool = False, size: int = 4
+) -> float:
+    """MiB that the busiest process must hold at the peak, by counting its tensors; what is measured comes to
+    that, and a few tiles of scores.
+
+    One unit is a tensor (heads, its tokens, width), `size` bytes a number. Query, key, value and output are
+    4; the block of keys and values that it computes with 2, the one that comes 2: together 8. Backward 14:
+    the gradients of the output and of the queries 2 more, those of the block 2, and 2 of the block that
+    comes. A single process gets no block from elsewhere: 6 and 10. And one number for each query and head:
+    its log_sum. Causal with backward, up to 2 more were measured from two processes on; which ones is not
+    known.
+    """
+    rows = -(-tokens // processes)
+    alone = processes == 1
+    units = (10 if alone else 14) if backward else (6 if alone else 8)
+    return heads * rows * (units * width + 1) * size / 2**20
 
 
 def fork(processes, file):
