@@ -68,7 +68,6 @@ def command(
     line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
     # a file stays together; with many workers unit tests would wait for the longest of them
     spread = {"browser": "loadgroup", "unit": "worksteal" if workers > 2 else "loadfile"}
-    workers += part == "browser"  # each waits for its page about a third of the time
     line += ["-n", str(workers), "--dist", spread.get(part, "loadfile")]
     line += ["-x"] if stop else []
     return [*line, "--device", device] if device else line

@@ -32,7 +32,7 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
     assert notebooks[-4:] == ["-n", "5", "--dist", "loadfile"] and "--device" not in notebooks
     assert {"--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"} <= set(notebooks)
     browser = parts.command("browser", tmp_path / "browser.xml")
-    assert browser[-4:] == ["-n", "3", "--dist", "loadgroup"]
+    assert browser[-4:] == ["-n", "2", "--dist", "loadgroup"]
     assert parts.command("browser", tmp_path / "browser.xml", stop=True) == [*browser, "-x"]
 
 
