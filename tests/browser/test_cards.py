@@ -112,6 +112,7 @@ def test_an_explorer_says_that_the_kernel_computes(cards):
     handle, noted = controls.element_handle(), "getComputedStyle(e, '::after').content"
     cards.page.wait_for_function(f"e => {noted}.includes('as soon as it is free')", arg=handle)
     cards.page.wait_for_function(f"e => {noted} === 'none'", arg=handle)
+    assert cards.troubles() == []
 
 
 def test_the_buttons_below_a_check_say_what_can_be_typed(cards):
