@@ -153,7 +153,7 @@ The ViT gets 800 steps of 64 pictures (`"long"`), the CNN only 200 (`"short"`).
 # %%
 predict("thousand_pairs")
 
-# %%
+# %% tags=["trained"]
 trained = {"CNN": seeing.train("cnn", "pair", 1000, budget="short")[0]}
 with stored():  # reads what this training left before
     trained["ViT"], _ = seeing.train("vit", "pair", 1000, budget="long")
