@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from lesson_lib.checks import engine
 from lesson_lib.cli.sources import ROOT
 
 SETTLED = {"LESSON_BUILD": "1", "LESSON_DEVICE": "cpu", "LESSON_PROGRESS": "off", "LESSON_STEPS": "quick"}
@@ -35,6 +36,8 @@ def run(cells: Sequence[str], folder: Path = ROOT / "notebooks") -> list[str]:
         with tempfile.TemporaryDirectory(prefix="lesson_home_") as empty, os.fdopen(write, "wb") as pipe:
             os.environ |= SETTLED | {"LESSON_HOME": empty, "IPYTHONDIR": empty}
             os.chdir(folder)
+            for known in (engine._PASSED, engine._JUDGED, engine._LATEST):
+                known.clear()  # as in a new kernel, which has checked nothing
             pickle.dump(_here(cells), pipe)
     finally:
         os._exit(0)

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from lesson_lib.checks import engine
 from lesson_lib.cli import build, sources
 from lesson_lib.cli.exercise_cells import CARD
 from tests import cells
@@ -85,6 +86,13 @@ def test_its_cells_are_a_shorter_card_without_points(part):
         judged.source
         == 'check(stable_weights)  # stuck? hint("stable_weights"), then solution("stable_weights")'
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a fork; the systems with one say it for all")
+def test_what_passed_in_this_process_is_not_what_a_notebook_goes_on_with(monkeypatch):
+    monkeypatch.setitem(engine._PASSED, "stable_weights", lambda scores: None)
+    ours = "engine.yours('stable_weights') is engine.exercises()['stable_weights'].solution"
+    assert cells.run(["from lesson_lib.checks import engine", ours]) == ["", "True"]
 
 
 TURNS = [
