@@ -27,6 +27,7 @@ READY = """async (path) => {
     await panel.context.ready; await panel.revealed; await panel.sessionContext.ready;
     app.shell.collapseLeft(); app.shell.collapseRight && app.shell.collapseRight();
 }"""
+OPEN = "async path => { await window.jupyterapp.commands.execute('docmanager:open', {path}) }"
 WIDGETS = ".jp-OutputArea-output > .jupyter-widgets"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 CONTROLS = {  # in the order in which they are tried; a film is played last, since it goes on by itself
@@ -128,8 +129,11 @@ class Notebook:
 
     def _open(self) -> None:
         self.page.set_default_timeout(60_000)
-        self.page.goto(self.address)
-        self.page.wait_for_function("() => window.jupyterapp")
+        if self.page.url.startswith("http"):  # JupyterLab is there; to load it again takes seconds
+            self.page.evaluate(OPEN, self.name)
+        else:
+            self.page.goto(self.address)
+            self.page.wait_for_function("() => window.jupyterapp")
         self.page.evaluate(READY, self.name)
         self.page.evaluate(f"() => {{ {PANEL} = {CURRENT} }}")
 
@@ -137,19 +141,23 @@ class Notebook:
         """Bring it to the front, 1,400 pixels wide; other views are closed."""
         self.page.set_viewport_size(WIDE)
         self.page.evaluate(
-            """async path => {
+            f"""async path => {{
                 const shell = window.jupyterapp.shell;
                 for (const other of [...shell.widgets('main')]) if (!other.context) other.close();
-                await window.jupyterapp.commands.execute('docmanager:open', {path});
-            }""",
+                await ({OPEN})(path);
+            }}""",
             self.name,
         )
         self.settle()
 
     def shut_down(self) -> None:
-        """End its kernel and close its page."""
-        self.page.evaluate(f"async () => {{ await {PANEL}.sessionContext.shutdown() }}")
-        self.page.context.close()
+        """End its kernel and take it, and whatever else was opened, from the page. It is not saved."""
+        self.page.evaluate(
+            f"""async () => {{
+                await {PANEL}.sessionContext.shutdown();
+                for (const view of [...window.jupyterapp.shell.widgets('main')]) view.dispose();
+            }}"""
+        )
 
     def run_all(self, seconds: float = 600) -> bool:
         """Run > Run All Cells; True when all of them ran without an error."""
@@ -276,9 +284,7 @@ class Notebook:
         )
         clone = self.page.locator(".jp-LinkedOutputView .jp-OutputArea-output > .jupyter-widgets").first
         clone.wait_for()
-        self.page.evaluate(
-            "async path => { await window.jupyterapp.commands.execute('docmanager:open', {path}) }", path
-        )
+        self.page.evaluate(OPEN, path)
         return Widget(self.page, clone)
 
     def widget(self, made_by: str) -> "Widget":
@@ -374,24 +380,23 @@ class Widget:
 
 
 class Bench:
-    """One notebook at a time, open in a page of its own and run: many tests look at it, and the next one
-    takes its place.
+    """One notebook at a time, open and run: many tests look at it, and the next one takes its place in the
+    same page.
 
     So a notebook runs once, and one kernel at a time holds memory. The network is this machine alone.
     """
 
     def __init__(self, browser, address: str):
-        self.browser, self.address, self.open = browser, address, None
+        context = browser.new_context(viewport=WIDE)
+        here = (address, "data:", "blob:")
+        context.route(lambda url: not url.startswith(here), lambda route: route.abort())
+        self.page, self.address, self.open = context.new_page(), address, None
 
     def take(self, name: str) -> Notebook:
         """The notebook, run from top to bottom, in front, and wide."""
         if self.open is None or self.open.name != name:
             self.clear()
-            context = self.browser.new_context(viewport=WIDE)
-            context.route(
-                lambda url: not url.startswith((self.address, "data:", "blob:")), lambda route: route.abort()
-            )
-            self.open = Notebook(context.new_page(), self.address, name)
+            self.open = Notebook(self.page, self.address, name)
             self.open.ran = self.open.run_all()
         self.open.show()
         return self.open
@@ -401,6 +406,7 @@ class Bench:
         held, self.open = self.open, None
         if held is not None:
             held.shut_down()
+            self.page = held.page
 
 
 @contextmanager
