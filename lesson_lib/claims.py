@@ -17,11 +17,12 @@ from typing import Any
 
 from lesson_lib import require
 from lesson_lib.device import quick
+from lesson_lib.places import ROOT
 
 # unsaid: code or a figure, which claims nothing
 MEANS = ("computation", "measurement", "a toy", "the text", "literature")  # what can decide a claim
 VERDICTS = ("holds", "with a condition", "corrected", "unsaid", "undecided")
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 SIGNS = {"holds": "✓", "with a condition": "◐", "corrected": "✗", "undecided": "?", "unsaid": "–"}
 
 

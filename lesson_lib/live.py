@@ -21,6 +21,13 @@ CSS = f"""
 AGAIN = "To go on: Run > Run All Cells. Your answers are kept."
 
 
+def view_of(widget: ipywidgets.Widget) -> dict[str, Any]:
+    """The widget as an output: ipywidgets 8 gives that itself, and 7, which hosted notebooks have, does
+    not."""
+    model = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    return {"application/vnd.jupyter.widget-view+json": model, "text/plain": repr(widget)}
+
+
 class Live(ipywidgets.VBox):
     """A widget with a still form: a subclass defines `bundle()` and `page()`.
 
@@ -64,8 +71,7 @@ class Live(ipywidgets.VBox):
             raise NotImplementedError  # IPython then takes the bundle
         self._stills.append(display(self._still(), raw=True, display_id=True))
         self._hides.value = f"<style>{CSS} .{self._mark} {{display:none}}</style>"
-        view = super()._repr_mimebundle_()
-        display(view[0] if isinstance(view, tuple) else view, raw=True)
+        display(view_of(self), raw=True)
 
     def _repr_mimebundle_(self, **options):
         return self.bundle()

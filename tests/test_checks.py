@@ -340,6 +340,7 @@ def test_a_loop_that_catches_everything_is_reported(monkeypatch):
     result = check(deaf, "scaled_attention")
     release.set()
     assert "had no answer" in result.diagnosis
+    monkeypatch.undo()
     assert check(RIGHT["scaled_attention"][0], "scaled_attention").passed
 
 

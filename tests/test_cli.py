@@ -26,7 +26,7 @@ def test_lab_passes_its_options(monkeypatch):
     seen = {}
     monkeypatch.setattr("lesson_lib.cli.lab.main", lambda **options: seen.update(options) or 0)
     assert cli.main(["lab", "--port", "8123", "--no-browser"]) == 0
-    assert seen == {"first": None, "port": 8123, "browser": False, "copy_only": False}
+    assert seen == {"first": None, "port": 8123, "browser": False, "copy_only": False, "to": None}
     assert cli.main(["lab", "sources"]) == 0 and seen["first"] == "sources"
 
 

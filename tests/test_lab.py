@@ -198,7 +198,7 @@ class Server(subprocess.Popen):
 
     started: ClassVar[list] = []
 
-    def __init__(self, words, env):
+    def __init__(self, words, env, preexec_fn):
         self.waits = 0
         self.started.append(words)
 
@@ -279,7 +279,7 @@ while True:
     time.sleep(1)
 """
 LAB = """
-import signal, sys
+import os, signal, sys
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 from lesson_lib import cli
@@ -287,6 +287,8 @@ from lesson_lib.cli import lab
 lab.ROOT, lab.DEADLINE_S = Path(sys.argv[1]), 0.5 if "hung" in sys.argv else 30
 lab.main.__kwdefaults__["root"] = lab.ROOT
 lab.command = lambda *_, **__: [sys.executable, "-c", *sys.argv[2:]]
+if "early" in sys.argv:  # while the server starts
+    lab.environment = lambda: os.kill(os.getpid(), signal.SIGHUP) or os.environ
 sys.exit(cli.main(["lab"]))
 """
 
@@ -301,17 +303,18 @@ def lives(process):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no signals: kernels watch their server there")
-@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM hung", "SIGHUP of the terminal"])
+@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM hung", "SIGHUP of the terminal", "SIGHUP early"])
 def test_whatever_ends_the_lab_ends_its_server_and_kernels(course, way):
-    words = [sys.executable, "-c", LAB, str(course), SERVER, *way.split()[1:2]]
+    words = [sys.executable, "-c", LAB, str(course), SERVER, *way.split()[1:]]
     number = getattr(signal, way.split()[0])
     with subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as started:
-        line = next(line for line in started.stdout if line.split()[0].isdigit())
+        line = next((line for line in started.stdout if line.split()[0].isdigit()), "")
         processes = [started.pid, *map(int, line.split())]
         try:
-            (os.killpg if "terminal" in way else os.kill)(started.pid, number)
+            if "early" not in way:
+                (os.killpg if "terminal" in way else os.kill)(started.pid, number)
             assert started.wait(timeout=20) == 128 + number
             end = time.monotonic() + 10  # a kernel looks for its parent now and then
             while any(map(lives, processes)) and time.monotonic() < end:

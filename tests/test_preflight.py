@@ -11,11 +11,11 @@ from lesson_lib.cli import preflight
 
 
 def test_a_python_that_fits_is_let_through():
-    for version in ((3, 11), (3, 12, 4), (3, 14)):
+    for version in ((3, 11), (3, 12, 4), (3, 15)):
         assert preflight.python_problem(version) is None
 
 
-@pytest.mark.parametrize("version", [(2, 7), (3, 10), (3, 15)])
+@pytest.mark.parametrize("version", [(2, 7), (3, 10), (3, 16)])
 def test_another_python_gets_one_sentence_with_a_repair(version):
     sentence = preflight.python_problem(version)
     assert f"{version[0]}.{version[1]}" in sentence and "PYTHON=" in sentence and "\n" not in sentence
@@ -51,7 +51,7 @@ def asked(monkeypatch):
     """The step before torch's download, on a Linux without torch and without an NVIDIA GPU, where somebody
     types these lines; what pip is then told to install, and what was asked."""
 
-    def ask(*lines, gpu=False, platform="linux", have=None, terminal=True, extra=None):
+    def ask(*lines, gpu=False, platform="linux", have=None, terminal=True, extra=None, uv=""):
         told, typed = [], iter(lines)
 
         def answer(prompt):
@@ -62,6 +62,7 @@ def asked(monkeypatch):
         monkeypatch.setattr("platform.machine", lambda: "arm64")
         monkeypatch.setattr(preflight, "installed_torch", lambda: have)
         monkeypatch.setattr(preflight, "nvidia", lambda: gpu)
+        monkeypatch.setattr(preflight, "uv", lambda: uv)
         monkeypatch.setattr(preflight, "pip", lambda name, *words: told.append(words) or 0)
         monkeypatch.setattr("builtins.input", answer)
         monkeypatch.delenv("CI", raising=False)
@@ -86,6 +87,11 @@ def test_without_a_gpu_the_cpu_build_is_asked_for_and_taken(yes, asked, capsys):
     assert "No NVIDIA GPU" in out and "[Y/n]" in out and "pytorch.org" in out
     for size in (preflight.CPU_GB, preflight.CUDA_GB, preflight.WHEEL_GB):
         assert f"{size} GB" in out
+
+
+def test_with_uv_no_address_is_needed(asked, capsys):
+    assert asked("", uv="uv") == [("--torch-backend", "cpu", "torch==2.13.0")]
+    assert "pytorch.org" not in capsys.readouterr().out and asked("n", uv="uv") == []
 
 
 @pytest.mark.parametrize("lines", [["No"], ["y", ""]])
@@ -170,6 +176,7 @@ sys.exit("--fail" in sys.argv and "no matching distribution")
 def test_pips_lines_are_shown_where_it_fails(fails, tmp_path, monkeypatch, capsys):
     (tmp_path / "pip.py").write_text(PIP)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(preflight, "uv", lambda: "")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     code = preflight.main(["install", "--fail" if fails else "requirements.txt"])
     out = capsys.readouterr().out
@@ -178,6 +185,15 @@ def test_pips_lines_are_shown_where_it_fails(fails, tmp_path, monkeypatch, capsy
     assert (out.count("\n") == 1) == (not fails)
     for text in ("already satisfied", "no matching distribution", "make command again"):
         assert (text in out) == fails
+
+
+def test_where_uv_is_it_installs(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(preflight, "uv", lambda: "/there/uv")
+    monkeypatch.setattr(preflight, "installed", lambda command, log, shown: said.append(command) or 0)
+    assert preflight.main(["install", "requirements.txt"]) == 0
+    assert said[0][:3] == ["/there/uv", "pip", "install"] and said[0][-2:] == ["-r", "requirements.txt"]
+    assert said[0][said[0].index("--python") + 1] == sys.executable, "into this environment"
 
 
 def test_an_old_python_is_turned_away(monkeypatch, capsys):

@@ -23,7 +23,7 @@ from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
 from lesson_lib.checks.short_answers import Choice, Number
 from lesson_lib.device import watched
 from lesson_lib.live import CSS as LIVE_CSS
-from lesson_lib.live import LEFT, Live
+from lesson_lib.live import LEFT, Live, view_of
 
 CSS = """
 .ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0}
@@ -217,7 +217,7 @@ class Offers(ipywidgets.VBox):
         if not watched():
             raise NotImplementedError
         self._table = display(self._page(), raw=True, display_id=True)
-        display(self._repr_mimebundle_(), raw=True)
+        display(view_of(self), raw=True)
 
     def _page(self) -> dict[str, str]:
         below = f"<div class='ll-again'>{self.result.following}</div>" if self.result.following else ""

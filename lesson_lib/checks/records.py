@@ -12,6 +12,7 @@ from lesson_lib.checks.result import Note
 from lesson_lib.checks.schedule import due
 from lesson_lib.checks.short_answers import RETURNING
 from lesson_lib.checks.values import described, is_a
+from lesson_lib.places import command
 
 
 def progress() -> Overview:
@@ -100,7 +101,7 @@ def _reset_all(name: str, notebooks: list[str], sure: bool) -> Note:
     for key in names:
         engine.forget(key)
     rows = {"forgotten": _summary(dropped), "of": _listed(notebooks)}
-    rows["next"] = "for fresh copies rename your notebooks, and start the course again (make lab)"
+    rows["next"] = f"for fresh copies rename your notebooks, and start the course again ({command('lab')})"
     return Note(f"{name}: as if never tried", rows | ({"progress file": trouble} if trouble else {}))
 
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from lesson_lib.places import IS_CLONE
+
 COMMANDS = {  # the command: what it does; where its module has another name, this stands before it
     "doctor": "look at the machine and the installation, and say what to mend",
     "lab": "open the lessons in JupyterLab, in your own copies (folder work/)",
@@ -28,6 +30,7 @@ COMMANDS = {  # the command: what it does; where its module has another name, th
     "report": "a page on what a class has done, from the files of export_progress() in a folder",
     "class": "one JupyterHub for a class, on this machine (make class)",
 }
+ANYWHERE = ("doctor", "lab", "capstone", "model", "ask", "ring")  # the others need the whole repository
 ELSEWHERE = {"class": "lesson_lib.cli.classroom", "experiments": "lesson_lib.experiments"}
 
 
@@ -37,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     top = argparse.ArgumentParser(prog="python -m lesson_lib", description=__doc__.splitlines()[0])
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
+        if not (IS_CLONE or name in ANYWHERE):
+            continue
         parser = commands.add_parser(name, help=summary)
         if name == next(iter(arguments), None):
             module = import_module(ELSEWHERE.get(name, f"lesson_lib.cli.{name}"))

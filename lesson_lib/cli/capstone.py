@@ -4,7 +4,7 @@ end."""
 import argparse
 from pathlib import Path
 
-from lesson_lib.cli import lab
+from lesson_lib import places
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -21,14 +21,14 @@ def main(file: Path | None = None, *, only: int | None = None, trains: bool = Tr
     page. 0, or 1 after a sentence where nothing could be judged."""
     from lesson_lib.chapters.c14_capstone import judge
 
-    path = lab.ROOT / "work" / judge.FILE if file is None else file
+    path = places.work() / judge.FILE if file is None else file
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         message = judge.begin(path)
         if not path.exists():
             print(message)
             return 1
-        shown = path if file else path.relative_to(lab.ROOT)
+        shown = path if file else path.relative_to(path.parents[1])
         print(f"{shown} is made. Open it in an editor and write stage 1; this judges it: {_judges(1, file)}")
         return 0
     stages = [only] if only else range(1, len(judge.STAGES) + 1)
@@ -57,5 +57,5 @@ def main(file: Path | None = None, *, only: int | None = None, trains: bool = Tr
 def _judges(number: int, file: Path | None) -> str:
     """The command that judges one stage."""
     if file is None:
-        return f"make capstone ARGS='--stage {number}'"
+        return places.command("capstone", f"--stage {number}")
     return f"python -m lesson_lib capstone {file} --stage {number}"

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from lesson_lib.cli import lab
 from lesson_lib.cli.sync_copies import ASSIGNMENTS
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 INSTRUCTOR = "instructor"  # the hub's administrator
 REFUSED = 3  # the hub's exit status where its settings would let everybody in
 STOP_S = 60

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lesson_lib.cli.sync_copies import ASSIGNMENTS, digest
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 50 * 2**20  # bytes of a notebook
 
 

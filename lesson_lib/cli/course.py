@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from lesson_lib.cli import kinds
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CORE = "●"
 MARKS = "<!-- from course.toml -->\n", "<!-- until here -->\n"
 

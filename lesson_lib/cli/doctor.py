@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from lesson_lib import places
 from lesson_lib.cli import lab, preflight
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NO_RUNTIME = (126, 1114)  # Windows: a library that torch's c10.dll needs is missing, or does not start
 VISUAL_C = (
     "torch needs Microsoft's Visual C++ runtime, which this Windows lacks or has too old: winget install"
@@ -137,7 +138,7 @@ def jupyterlab() -> Finding:
         return Finding(
             False,
             f"missing for the lessons: {', '.join(missing)}",
-            "make setup (or: pip install -r requirements.txt)",
+            "make setup" if places.IS_CLONE else "pip install 'lesson-lib[lab]'",
         )
     return Finding(True, f"JupyterLab {metadata.version('jupyterlab')} with widgets")
 
@@ -151,8 +152,8 @@ def notebooks(root: Path = ROOT) -> Finding:
             "there are no lessons in notebooks/",
             "fetch the whole repository, and run the command in it",
         )
-    missing = [name for name in names if not (root / "work" / name).exists()]
-    note = f"; {len(missing)} come with the next start of make lab" if missing else ""
+    missing = [name for name in names if not (places.work(root) / name).exists()]
+    note = f"; {len(missing)} come with the next start of {places.command('lab')}" if missing else ""
     return Finding(True, f"{len(names) - len(missing)} of {len(names)} notebooks are copied to work/{note}")
 
 
@@ -178,7 +179,7 @@ def main(*, brief: bool = False) -> int:
     """Print one finding after the other, `brief` only those to mend; 0 where all are fine."""
     findings, skipped = [], ()
     for look in CHECKS:
-        if look in skipped:
+        if look in skipped or (look is packages and not places.IS_CLONE):  # pip keeps to a package's ranges
             continue  # torch's fault would be named once more, with another repair
         findings.append(look())
         if look is torch and not findings[-1].fine:
@@ -186,7 +187,7 @@ def main(*, brief: bool = False) -> int:
         if not (brief and findings[-1].fine):
             print(findings[-1], flush=True)
     bad = sum(not finding.fine for finding in findings)
-    print(f"{bad} to mend." if bad else "All is fine." if brief else "All is fine: make lab")
+    print(f"{bad} to mend." if bad else "All is fine." if brief else f"All is fine: {places.command('lab')}")
     return 1 if bad else 0
 
 

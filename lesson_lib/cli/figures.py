@@ -12,12 +12,11 @@ from lesson_lib.chapters.c05_positional_encoding import figures
 from lesson_lib.charts import matrices
 from lesson_lib.charts.basic import heatmap
 from lesson_lib.charts.picture import Picture
+from lesson_lib.places import ROOT
 from lesson_lib.positions import sinusoidal
 from lesson_lib.trace import example, seven_steps
 
 FRAME_MS = 1600
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def all_pictures() -> dict[str, Picture]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from lesson_lib.cli import chromium
 from lesson_lib.cli.slides import SlidesError, copy_assets
 from lesson_lib.cli.slides.text import Words
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("room", "assessment")  # folders beside the instructor's guides
 ROOM = ("worksheet", "exit_tickets", "cards", "away")  # what a session needs
 PATIENCE_S = 120

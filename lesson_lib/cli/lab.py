@@ -18,17 +18,20 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 
+from lesson_lib import places
 from lesson_lib.cli import kinds
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
 ASIDE = "old"  # where untouched copies go of notebooks that the course no longer has
 ASKS = r"\b(predict|warm_up|check)\("
 QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+POSIX = os.name == "posix"
 DEADLINE_S = 15.0  # JupyterLab gives its kernels 5 seconds, then kills them
 
 
@@ -50,11 +53,11 @@ class Copies:
     left: list[str] = field(default_factory=list)
 
 
-def copy_missing(root: Path = ROOT) -> Copies:
-    """Copy into work/ what is not there yet, bring untouched copies up to date, and move away those of what
-    the course no longer has."""
-    work = root / "work"
-    work.mkdir(exist_ok=True)
+def copy_missing(root: Path = ROOT, work: Path | None = None) -> Copies:
+    """Copy into the folder `work` (of the repository) what is not there yet, bring untouched copies up to
+    date, and move away those of what the course no longer has."""
+    work = work or root / "work"
+    work.mkdir(parents=True, exist_ok=True)
     versions, done = _record(work), Copies()
     for name in lessons(root):
         source, copy = root / "notebooks" / name, work / name
@@ -164,6 +167,13 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--copy-only", action="store_true", help="copy what is missing into work/, start nothing"
     )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="where your copies go (default: work/ in the course's folder, or, if the course is installed"
+        " as a package, in the folder at hand)",
+    )
 
 
 def main(
@@ -172,17 +182,19 @@ def main(
     port: int | None = None,
     browser: bool = True,
     copy_only: bool = False,
+    to: Path | None = None,
     root: Path = ROOT,
 ) -> int:
-    """Copy what is missing, say what happened, and run JupyterLab until it is stopped (Ctrl+C twice).
+    """Copy what is missing into `to` (work/), say what happened, and run JupyterLab until it is stopped
+    (Ctrl+C twice).
 
     It opens with the page 00, or with the notebook that `first` names: 02a, sources, exercises/02_scoring.
     """
     if not lessons(root):
-        print(
-            "There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip"
-            " install -e ."
-        )
+        print("There are no lessons in notebooks/; fetch the whole repository.")
+        return 1
+    if not copy_only and find_spec("jupyterlab") is None:
+        print("JupyterLab is not installed here: pip install 'lesson-lib[lab]'")
         return 1
     names = [name.removesuffix(".ipynb") for name in lessons(root)]
     fitting = [FIRST] if first is None else [f"{name}.ipynb" for name in kinds.fitting(first, names)]
@@ -194,34 +206,36 @@ def main(
     if problem:
         print(problem)
         return 1
+    work = (to or places.work(root)).resolve()
+    shown = to or "work"
     try:
-        done = copy_missing(root)
+        done = copy_missing(root, work)
     except OSError as error:
         print(
-            f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start"
-            " again."
+            f"The copies in {shown}/ cannot be written ({error.strerror}: {error.filename}); mend that and"
+            " start again."
         )
         return 1
     print(
-        f"work/ holds your copies ({len(done.copied)} new, {len(done.updated)} brought up to date); what you"
-        " changed is never overwritten."
+        f"{shown}/ holds your copies ({len(done.copied)} new, {len(done.updated)} brought up to date); what"
+        " you changed is never overwritten."
     )
     if done.aside:
         print(
             f"  {len(done.aside)} of the course's former notebooks, which you had not changed, are in"
-            f" work/{ASIDE}/ now; they still run."
+            f" {shown}/{ASIDE}/ now; they still run."
         )
     for name in done.left:
-        print(f"  work/{name}: the course no longer has it. Yours is as you left it, and still runs.")
+        print(f"  {shown}/{name}: the course no longer has it. Yours is as you left it, and still runs.")
     for name in done.outdated:
         print(
-            f"  work/{name}: you changed it, and the course has a newer version. Rename yours and start again"
-            " to get it beside yours."
+            f"  {shown}/{name}: you changed it, and the course has a newer version. Rename yours and start"
+            " again to get it beside yours."
         )
     if copy_only:
         return 0
     print("JupyterLab runs on this machine only. To stop it: Ctrl+C, twice.", flush=True)
-    return served(command(root / "work", port=port, browser=browser, first=opened))
+    return served(command(work, port=port, browser=browser, first=opened))
 
 
 def unknown(asked: str, names: list[str]) -> str:
@@ -245,13 +259,15 @@ def served(words: list[str]) -> int:
         raise SystemExit(128 + number)
 
     before = {number: signal.getsignal(number) for number in ENDING}
-    if hasattr(signal, "SIGHUP"):  # the server inherits this: a closed terminal would end it, not its kernels
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    server = subprocess.Popen(words, env=environment())
+    if POSIX:  # what comes while the server starts waits until there is one to end
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    server = subprocess.Popen(words, env=environment(), preexec_fn=_outlive_the_terminal if POSIX else None)
     for number in ENDING:
         if before[number] is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, end)
     try:
+        if POSIX:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         while True:
             try:
                 return server.wait()
@@ -264,6 +280,12 @@ def served(words: list[str]) -> int:
         ended(server)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _outlive_the_terminal() -> None:
+    """In the server: a closed terminal would end it, but not its kernels; so whoever started it ends it."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
 def ended(server: subprocess.Popen) -> None:

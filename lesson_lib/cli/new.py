@@ -6,7 +6,6 @@ from pathlib import Path
 
 from lesson_lib.cli import course
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = '''# %% [markdown]
 r"""
 {title}
@@ -46,6 +45,7 @@ c) another — why it is wrong, too
 CODE = '''"""What of the questions in STEM.md is code."""
 
 from lesson_lib.checks.questions import Code
+from lesson_lib.places import ROOT
 
 CODE: dict[str, Code] = {}
 '''

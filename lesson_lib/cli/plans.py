@@ -8,8 +8,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from lesson_lib.cli import kinds
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 IN_CLASS = ("from", "minutes", "what", "lesson", "sections", "exercises", "hands")
 AT_HOME = ("minutes", "what", "lesson", "sections", "exercises")
 WORDS = ("word", "say")

@@ -8,7 +8,7 @@ away in one sentence. pip's lines go to a file, and are shown where it fails.
 import os
 import sys
 
-OLDEST, NEWEST = (3, 11), (3, 14)
+OLDEST, NEWEST = (3, 11), (3, 15)
 CPU_GB, CUDA_GB = 1.5, 5.9  # .venv with torch's CPU build, with its CUDA build (measured on Linux by du -sh)
 WHEEL_GB = 0.2  # to download: torch's CPU build
 ROOM_GIB = 3  # the smaller .venv, and what pip unpacks and keeps meanwhile
@@ -22,7 +22,7 @@ Where the CPU build lies is said by PyTorch's installation selector: open pytorc
 Linux, Pip, Python and CPU, and paste here the command that it shows (Enter alone: the CUDA build)."""
 PLAIN = (
     "torch comes next: its CUDA build (.venv is {cuda} GB large then), or its CPU build ({cpu} GB) where"
-    " PIP_EXTRA_INDEX_URL is set to the address of that (docs/install.md says how)."
+    " PIP_EXTRA_INDEX_URL is set to the address of that, or, with uv, UV_TORCH_BACKEND=cpu (docs/install.md)."
 ).format
 
 
@@ -82,20 +82,30 @@ def torch(wanted):
     1 where the CPU build could not be installed."""
     if not sys.platform.startswith("linux") or (installed_torch() or "").split("+")[0] == wanted:
         return 0
-    index = cpu_index(free_gib())
-    return pip("torch's CPU build", "--index-url", index, "torch==" + wanted) if index else 0
+    words = cpu_build(free_gib())
+    return pip("torch's CPU build", *(words + ["torch==" + wanted])) if words else 0
 
 
-def cpu_index(free):
-    """The address of torch's CPU builds, as it is pasted at the terminal; '' where the plain build is to
-    come: no terminal, an NVIDIA GPU, an index that pip is told of already, or an answer that says so."""
+def cpu_build(free):
+    """What is said to the installer to get torch's CPU build: uv's own option, or, to pip, an address that is
+    pasted at the terminal. [] where the plain build is to come: no terminal, an NVIDIA GPU, an installer that
+    is told already, or an answer that says so."""
     live = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
-    if not live or nvidia() or os.environ.get("PIP_EXTRA_INDEX_URL"):
+    told = [name for name in ("PIP_EXTRA_INDEX_URL", "UV_TORCH_BACKEND") if os.environ.get(name)]
+    if not live or nvidia() or told:
         print(PLAIN(cpu=CPU_GB, cuda=CUDA_GB))
-        return ""
+        return []
     print(BUILDS(cpu=CPU_GB, cuda=CUDA_GB, wheel=WHEEL_GB, free=free))
     if input("Take the CPU build? [Y/n] ").strip().lower().startswith("n"):
-        return ""
+        return []
+    if uv():
+        return ["--torch-backend", "cpu"]
+    index = pasted_index()
+    return ["--index-url", index] if index else []
+
+
+def pasted_index():
+    """The address of torch's CPU builds, from the command that the selector shows; '' for Enter alone."""
     print(SELECTOR)
     while True:
         command = input("> ").strip()
@@ -111,6 +121,13 @@ def address(command):
 
     match = search("index-url[ =]+[\"']?(https?://[^\\s\"']+)", command)
     return match.group(1) if match else None
+
+
+def uv():
+    """The path of uv, which installs what pip does, and faster; '' where there is none."""
+    from shutil import which
+
+    return which("uv") or ""
 
 
 def nvidia():
@@ -155,7 +172,7 @@ def free_gib(folder=ROOT):
 
 
 def installed(command, log, shown):
-    """pip's exit code. Its lines go to the file `log`; `shown(line)` is told each."""
+    """The exit code of pip, or of uv. Its lines go to the file `log`; `shown(line)` is told each."""
     from subprocess import PIPE, STDOUT, Popen
 
     with open(log, "w") as file:
@@ -177,8 +194,8 @@ def news(line):
 
 
 def pip(name, *words):
-    """Install with pip, into this Python's environment, what `words` ask for: a line for the step, which on a
-    terminal says what pip is at. 1 after pip's last lines where it fails."""
+    """Install with uv, or else with pip, into this Python's environment, what `words` ask for: a line for the
+    step, which on a terminal says what pip is at. 1 after its last lines where it fails."""
     log = os.path.join(sys.prefix, "install.log")
     live = sys.stdout.isatty() and not os.environ.get("CI")
 
@@ -190,8 +207,10 @@ def pip(name, *words):
 
     print("Installing %s (what is there already is kept; the first time takes some minutes) ..." % name)
     sys.stdout.flush()
-    command = [sys.executable, "-m", "pip", "install", "--progress-bar", "off"] + list(words)
-    code = installed(command, log, shown)
+    command = [sys.executable, "-m", "pip", "install", "--progress-bar", "off"]
+    if uv():
+        command = [uv(), "pip", "install", "--no-progress", "--python", sys.executable]
+    code = installed(command + list(words), log, shown)
     if live:
         sys.stdout.write("\r\033[K")
     if code == 0:
@@ -199,7 +218,7 @@ def pip(name, *words):
     with open(log) as lines:
         print("".join(lines.readlines()[-40:]))
     print(
-        "The installation did not finish (pip's reason stands above, all that it said in %s; %.1f GB are free"
+        "The installation did not finish (the reason stands above, all that was said in %s; %.1f GB are free"
         " on the disk). Nothing is lost: mend the reason, then type the same make command again."
         % (os.path.relpath(log, ROOT), free_gib())
     )

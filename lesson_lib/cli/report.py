@@ -14,9 +14,9 @@ from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.export import FIRST, HEADER
 from lesson_lib.cli import kinds
+from lesson_lib.places import ROOT
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 TREAT = 6  # questions to treat in the next session, at most
 ENOUGH = 3  # learners who have tried, before a rate says anything
 SIGNS = {"first": "✓", "later": "✓", "seen": "◆", "failed": "✗", "open": "·"}

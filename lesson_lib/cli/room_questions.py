@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from lesson_lib.places import ROOT
+
 PAGE = Path("notebooks/instructor/questions.md")
 MINUTES = 4  # alone, vote, neighbours, vote again, answer
 

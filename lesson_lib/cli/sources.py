@@ -12,8 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from lesson_lib.cli import course, kinds
 from lesson_lib.cli.exercise_cells import BEGIN, END, STUB, written_out
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PROOF = "proof"  # a cell in which the build asserts what the text says: folded for a learner
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -123,13 +123,15 @@ class RecordingExplorer(Explorer):
         return Picture(picture.figure, f"The recording explorer as it starts. {picture.alt}", picture.caption)
 
     def _uploaded(self, change: dict) -> None:
-        if change["new"]:
-            file = change["new"][-1]
-            self._open(bytes(file["content"]), str(file["name"]))
+        files = change["new"]
+        if isinstance(files, dict):  # of ipywidgets 7, which hosted notebooks have
+            files = [{"name": name, **file} for name, file in files.items()]
+        if files:
+            self._open(bytes(files[-1]["content"]), str(files[-1]["name"]))
             self.refresh()
 
     def _shipped(self, _button: ipywidgets.Button) -> None:
-        self.upload.value = ()  # so that the same file may be put in again
+        self.upload.set_trait("value", type(self.upload.value)())  # so that the same file may be put in again
         self._open(speech.example().read_bytes(), "the shipped recording")
         self.refresh()
 

@@ -24,8 +24,8 @@ from lesson_lib.cli import chromium, kinds
 from lesson_lib.cli.course import CORE, Lesson, lessons
 from lesson_lib.cli.site import states
 from lesson_lib.cli.site.pages import DRAWN, Layout, cell_links, folds, of_notebook
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".venv-site"
 ZIP = "attention-course.zip"
 # Of the guide: what is held back until a test has been written.

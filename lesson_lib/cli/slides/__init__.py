@@ -14,8 +14,8 @@ from lesson_lib.cli.slides.deck import deck, number_and_title
 from lesson_lib.cli.slides.notes import read_guide
 from lesson_lib.cli.slides.session import session_decks
 from lesson_lib.cli.slides.slide import Deck
+from lesson_lib.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
 # Where it comes from in node_modules -> where it goes in assets/.
 ASSETS = {

@@ -190,6 +190,12 @@ def test_a_recording_of_ones_own_is_listened_to(model):
     assert w.frame.max == 130 and w.audio.value == content
 
 
+def test_a_recording_comes_from_ipywidgets_7_too(model):
+    w, content = RecordingExplorer(model, speech.LABELS), wav(1.3)
+    w._uploaded({"new": {"me.wav": {"metadata": {"name": "me.wav"}, "content": content}}})
+    assert w.frame.max == 130 and w.heard.name == "me.wav"
+
+
 @pytest.mark.parametrize(
     "content, words",
     [

@@ -126,7 +126,7 @@ def test_the_page_says_what_passed_and_no_name():
 
 
 def test_in_a_terminal_the_command_speaks_of_a_terminal(capsys, monkeypatch, folder):
-    monkeypatch.setattr("lesson_lib.cli.lab.ROOT", folder)
+    monkeypatch.setattr("lesson_lib.places.work", lambda: folder / "work")
     assert cli.main(["capstone"]) == 0
     made = capsys.readouterr().out
     assert cli.main(["capstone"]) == 0

@@ -26,6 +26,7 @@ from lesson_lib import measure
 from lesson_lib.attention import attend
 from lesson_lib.device import device, to_device
 from lesson_lib.masks import causal as causal_mask
+from lesson_lib.places import ROOT
 from lesson_lib.ring import attend_ring
 
 RECIPE = {
@@ -37,7 +38,6 @@ RECIPE = {
     "backward": [False, True],
     "seeds": [0, 1, 2],
 }
-ROOT = Path(__file__).resolve().parents[4]
 MODULE = "lesson_lib.chapters.c11_efficient_attention.experiments.ring"
 PIECE = 256  # queries that the comparison computes at a time
 
