@@ -15,7 +15,7 @@ ANY := $(if $(ASKED),$(PYTHON) lesson_lib/cli/preflight.py python && $(PYTHON),$
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu test-quick
+.PHONY: help requirements setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu test-quick
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {own = $$1 ~ /^(lab|capstone|doctor|ring)$$/; \
@@ -79,6 +79,13 @@ notebooks: $(TEST)  ## build notebooks/*.ipynb from notebooks/source (some: make
 
 figures: $(TEST)  ## draw figures/ again
 	@$(RUN) -m lesson_lib figures
+
+# torch brings what its build for a GPU needs: not listed, so that a CPU build stays one.
+requirements:  ## renew the pins of requirements.txt, with uv (to the newest: make requirements ARGS=--upgrade)
+	@mkdir -p build && cp requirements.txt build/pins.txt
+	@uv pip compile pyproject.toml --extra lab --universal --python-version 3.11 --no-header --no-annotate $(ARGS) -q -o build/pins.txt
+	@{ sed '/^-e/q' requirements.txt; grep -vE '^(nvidia-|cuda-|triton)' build/pins.txt; } > build/requirements.txt
+	@mv build/requirements.txt requirements.txt
 
 experiments: $(TEST)  ## run the long experiments again (some: make experiments ARGS=scores)
 	@$(RUN) -m lesson_lib experiments $(ARGS)

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="README's w
 @pytest.fixture
 def clone(tmp_path):
     """A repository without .venv; a Python that knows no package but the standard library's."""
-    for name in ("Makefile", "requirements.txt", "pyproject.toml"):
+    for name in ("Makefile", "requirements.txt", "pyproject.toml", "course.toml"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "lesson_lib" / "cli", tmp_path / "lesson_lib" / "cli")
-    for name in ("__init__", "__main__", "desk"):
+    for name in ("__init__", "__main__", "desk", "places"):
         shutil.copyfile(ROOT / "lesson_lib" / f"{name}.py", tmp_path / "lesson_lib" / f"{name}.py")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_start_here.ipynb").write_text('{"cells": []}', encoding="utf-8")

@@ -51,17 +51,20 @@ def python() -> Finding:
 
 def packages(root: Path = ROOT) -> Finding:
     """Are the pinned packages installed, in the pinned versions?"""
+    from packaging.requirements import Requirement  # matplotlib needs it, too
+
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wrong = []
-    for name, _, wanted in (
-        line.partition("==") for line in lines if "==" in line and not line.startswith("#")
-    ):
+    for pin in (Requirement(line) for line in lines if "==" in line and not line.startswith("#")):
+        if pin.marker and not pin.marker.evaluate():
+            continue  # for another system, or another Python
+        name, wanted = pin.name, str(pin.specifier).removeprefix("==")
         try:
             installed = metadata.version(name)
         except metadata.PackageNotFoundError:
             installed = "none"
-        if installed.split("+")[0] != wanted.strip():
-            wrong.append(f"{name} {installed} in place of {wanted.strip()}")
+        if installed.split("+")[0] != wanted:
+            wrong.append(f"{name} {installed} in place of {wanted}")
     if wrong:
         return Finding(
             False, "packages: " + ", ".join(wrong), "make setup (or: pip install -r requirements.txt)"
