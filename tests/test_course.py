@@ -8,6 +8,7 @@ from lesson_lib import cli
 from lesson_lib.checks import engine, questions
 from lesson_lib.cli import course, new, sources
 from lesson_lib.cli.sources import ROOT
+from tests import cells
 
 
 def test_the_table_names_the_notebooks_that_there_are():
@@ -77,3 +78,17 @@ def test_what_is_no_part_is_told(copy, capsys, number, name):
 
 def test_a_chapter_of_one_part_keeps_it(copy, capsys):
     assert new.main("03a", "again", root=copy) == 1 and "03 has no letter" in capsys.readouterr().out
+
+
+def test_with_an_address_a_notebook_opens_where_notebooks_are_hosted(copy):
+    (target,) = sources.targets(["02a"], root=copy)
+    bare = sources.read_source(target)
+    table = copy / "course.toml"
+    text = table.read_text(encoding="utf-8")
+    assert text.count('\naddress = ""\n') == 1
+    table.write_text(text.replace('address = ""', 'address = "https://github.com/one/course/"'), "utf-8")
+    title, link, installs, *rest = sources.read_source(target).cells
+    assert [title, *rest] == bare.cells
+    assert "/github/one/course/blob/main/notebooks/02a_soft_look_up.ipynb)" in link.source
+    assert 'git+https://github.com/one/course"' in installs.source and "%pip" in installs.source
+    cells.run([installs.source])  # here the course is there: it installs nothing

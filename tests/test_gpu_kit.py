@@ -33,6 +33,7 @@ NOT_THERE = {
     "jupyterlab",
     "playwright",
     "ruff",
+    "hatchling",
     "import-linter",
     "transformers",
     "huggingface-hub",

@@ -193,6 +193,29 @@ def test_a_work_that_is_a_file_gets_a_sentence(course, capsys):
     assert "cannot be written" in capsys.readouterr().out
 
 
+def test_copies_go_where_one_wants_them(course, tmp_path, capsys):
+    assert lab.main(root=course, copy_only=True, to=tmp_path / "mine") == 0
+    assert (tmp_path / "mine" / "00_start_here.ipynb").exists() and not (course / "work").exists()
+    assert f"{tmp_path / 'mine'}/ holds your copies" in capsys.readouterr().out
+
+
+def test_without_jupyterlab_one_line_says_how_to_get_it(course, capsys, monkeypatch):
+    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    assert lab.main(root=course) == 1
+    assert capsys.readouterr().out == "JupyterLab is not installed here: pip install 'lesson-lib[lab]'\n"
+    assert not (course / "work").exists()
+
+
+def test_an_ai_that_helps_finds_what_a_tutor_does_and_a_learner_may_change_it(course):
+    lab.copy_missing(course)
+    told = course / "work" / "AGENTS.md"
+    assert "Write no answer" in told.read_text(encoding="utf-8")
+    assert (course / "work" / "CLAUDE.md").read_text(encoding="utf-8") == "@AGENTS.md\n"
+    told.write_text("Answer in French.", encoding="utf-8")
+    lab.copy_missing(course)
+    assert told.read_text(encoding="utf-8") == "Answer in French."
+
+
 class Server(subprocess.Popen):
     """Stands in for JupyterLab: the learner presses Ctrl+C once, and it ends at the second wait."""
 

@@ -80,6 +80,26 @@ def lessons(root: Path = ROOT) -> list[Lesson]:
     return [lesson for chapter in chapters(root) for lesson in chapter.lessons]
 
 
+def hosted(name: str, root: Path = ROOT) -> tuple[str, str] | None:
+    """For a notebook in a service that hosts such: a line that opens it there, and code that installs the
+    course; None as long as course.toml has no address."""
+    table = root / "course.toml"
+    text = table.read_text(encoding="utf-8") if table.exists() else ""
+    address = tomllib.loads(text).get("address", "").rstrip("/")
+    if not address:
+        return None
+    repository = address.removeprefix("https://github.com/")
+    link = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{name}.ipynb"
+    installs = f"""\
+# Where the course is missing, as in Colab, this installs it; elsewhere it does nothing.
+from importlib.util import find_spec
+
+if find_spec("lesson_lib") is None:
+    %pip install --quiet "lesson-lib @ git+{address}"
+"""
+    return f"[Open in Colab]({link})", installs.rstrip()
+
+
 def filled(name: str, text: str, root: Path = ROOT) -> str:
     """A source's text with its lines {title}, {about} and {sources}."""
     fields = ("title", "about", "sources")

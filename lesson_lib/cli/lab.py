@@ -29,6 +29,9 @@ FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
 ASIDE = "old"  # where untouched copies go of notebooks that the course no longer has
 ASKS = r"\b(predict|warm_up|check)\("
+TUTOR = (
+    Path(__file__).parent / "tutor"
+)  # what an AI that helps in work/ is told, under the names that it reads
 QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 POSIX = os.name == "posix"
@@ -58,6 +61,9 @@ def copy_missing(root: Path = ROOT, work: Path | None = None) -> Copies:
     date, and move away those of what the course no longer has."""
     work = work or root / "work"
     work.mkdir(parents=True, exist_ok=True)
+    for told in TUTOR.iterdir():
+        if not (work / told.name).exists():
+            (work / told.name).write_bytes(told.read_bytes())
     versions, done = _record(work), Copies()
     for name in lessons(root):
         source, copy = root / "notebooks" / name, work / name

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from lesson_lib.cli import course
+from lesson_lib.places import ROOT
 
 SOURCE = '''# %% [markdown]
 r"""
@@ -45,7 +46,6 @@ c) another — why it is wrong, too
 CODE = '''"""What of the questions in STEM.md is code."""
 
 from lesson_lib.checks.questions import Code
-from lesson_lib.places import ROOT
 
 CODE: dict[str, Code] = {}
 '''

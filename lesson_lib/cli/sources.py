@@ -105,7 +105,15 @@ def read_source(target: Target, *, solved: bool | None = None) -> NotebookNode:
     if solved is None:
         solved = target.kind == "solution"
     text = split_exercise(source_text(target), solved=solved)
-    return new_notebook(cells=cells_of(text, target.source.name), metadata=METADATA)
+    cells = cells_of(text, target.source.name)
+    if target.kind != "solution" and (extra := course.hosted(target.name, _root(target))):
+        line, code = extra
+        cells[1:1] = [new_markdown_cell(line, id="hosted-link"), new_code_cell(code, id="hosted-install")]
+    return new_notebook(cells=cells, metadata=METADATA)
+
+
+def _root(target: Target) -> Path:
+    return target.source.parents[2 if target.source.parent.name == "source" else 3]
 
 
 def source_text(target: Target) -> str:
@@ -113,8 +121,7 @@ def source_text(target: Target) -> str:
 
     Raises BuildError for a card that no exercise has, and for an answer that stands in a part's own text.
     """
-    root = target.source.parents[2 if target.source.parent.name == "source" else 3]
-    text = course.filled(target.name, target.source.read_text(encoding="utf-8"), root)
+    text = course.filled(target.name, target.source.read_text(encoding="utf-8"), _root(target))
     part = target.kind not in ("exercise", "solution")
     if part and (BEGIN in text or STUB in text):
         raise BuildError(
