@@ -15,7 +15,7 @@ ANY := $(if $(ASKED),$(PYTHON) lesson_lib/cli/preflight.py python && $(PYTHON),$
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help requirements setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu test-quick
+.PHONY: help requirements release-check setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu test-quick
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {own = $$1 ~ /^(lab|capstone|doctor|ring)$$/; \
@@ -47,6 +47,9 @@ slides: $(TEACH)  ## slides that need no network: of the parts (some: ARGS=03), 
 
 site: $(TEST) $(SITE)  ## the course as pages for any browser, without a network (build/site)
 	@$(RUN) -m lesson_lib site $(ARGS)
+
+release-check: $(TEST) $(SITE) browser  ## all that a version consists of, made and looked at, nothing published
+	@$(RUN) -m tools.release
 
 handouts: $(TEACH)  ## the sheets of a room as one PDF (others: make handouts ARGS='test_a test_b')
 	@$(TEACHER) -m lesson_lib handouts $(ARGS)

@@ -25,7 +25,7 @@ from typing import Any
 
 from lesson_lib import desk
 
-__version__ = "0.1.0"
+__version__ = "1.0.0.dev0"
 
 desk.install()
 
