@@ -2,7 +2,7 @@
 r"""
 {title}
 
-You can read about attention in an hour and still not be able to use it. What you do between two sentences makes the difference.
+After an hour of reading about attention nobody can use it. What you do between two sentences makes the difference.
 
 {about}
 
@@ -47,7 +47,7 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. The second printed nothing: an import succeeded. Folded cells (three dots) check the course's own numbers.
+The first cell says what is missing, if anything. Folded cells (three dots) check the course's own numbers.
 
 ## 2 · Guess, then run
 
@@ -84,7 +84,7 @@ check(weighted_sum, "weighted_sum")
 
 # %% [markdown]
 r"""
-Stuck? *Hint* asks a question; there are three. *Solution* answers. Buttons can be typed, too:
+Stuck? *Hint* asks a question; there are three. *Solution* answers. An AI that reads `AGENTS.md` here asks, too; it never answers. Buttons can be typed:
 """
 
 # %%
