@@ -2,7 +2,7 @@
 r"""
 {title}
 
-After an hour of reading about attention nobody can use it. What you do between two sentences makes the difference.
+After an hour of reading about attention you cannot use it yet. What you do between two sentences makes the difference.
 
 {about}
 
