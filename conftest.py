@@ -90,9 +90,10 @@ def started_again(start):
 
 @cache
 def as_pinned(package: str) -> bool:
-    """Whether that package is installed in the version that requirements.txt names."""
-    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    return f"{package}=={metadata.version(package)}" in pins
+    """Whether that package is installed in the version that requirements.txt, if there is one, names."""
+    pins = ROOT / "requirements.txt"
+    line = f"{package}=={metadata.version(package)}"
+    return not pins.exists() or line in pins.read_text(encoding="utf-8").splitlines()
 
 
 def with_pictures(compare):

@@ -305,6 +305,7 @@ LAB = """
 import os, signal, sys
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup
 from lesson_lib import cli
 from lesson_lib.cli import lab
 lab.ROOT, lab.DEADLINE_S = Path(sys.argv[1]), 0.5 if "hung" in sys.argv else 30

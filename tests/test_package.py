@@ -43,6 +43,13 @@ def command(installed: Path, here: Path, *words: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
+def test_it_holds_every_file_of_the_library_and_each_notebook(installed):
+    for here, there in (("lesson_lib", "lesson_lib"), ("notebooks", "lesson_lib/_course/notebooks")):
+        files = [path.relative_to(ROOT / here) for path in (ROOT / here).rglob("*") if path.is_file()]
+        ours = [path for path in files if not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)]
+        assert len(ours) > 100 and [path for path in ours if not (installed / there / path).is_file()] == []
+
+
 def test_its_command_gives_the_copies_in_the_folder_at_hand(installed, tmp_path):
     done = command(installed, tmp_path, "lab", "--copy-only")
     said = f"work/ holds your copies ({len(lab.lessons())} new"
