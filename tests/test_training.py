@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -450,9 +449,6 @@ def test_a_training_of_a_moment_has_no_bar(monkeypatch, capfd):
     monkeypatch.delenv("LESSON_PROGRESS", raising=False)
     fit(line(), draw, loss, steps=5)
     assert capfd.readouterr().err == ""
-
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_a_part_holds_with_stored_weights():
