@@ -22,11 +22,19 @@ def test_a_mac_with_an_intel_processor_is_reported(monkeypatch):
 
 def test_a_missing_and_a_wrong_package_are_named(tmp_path):
     (tmp_path / "requirements.txt").write_text(
-        "-e .\n# a note == here\npytest==0.1\nno-such-package-here==1.0\n"
+        "-e .\n# a note == here\npytest==999.1\nno-such-package-here==1.0\n"
+        "pip==0.1\nneither==1.0 ; sys_platform == 'plan9'\n"
     )
     finding = doctor.packages(tmp_path)
     assert not finding.fine and "make setup" in finding.repair
-    assert "in place of 0.1" in finding.text and "no-such-package-here none in place of 1.0" in finding.text
+    assert "in place of 999.1" in finding.text and "no-such-package-here none in place of 1.0" in finding.text
+    assert "pip" not in finding.text and "neither" not in finding.text
+
+
+def test_a_newer_package_is_named_and_fine(tmp_path):
+    (tmp_path / "requirements.txt").write_text("pip==0.1\n")
+    finding = doctor.packages(tmp_path)
+    assert finding.fine and "newer than the course was tested with: pip " in finding.text
 
 
 def test_a_broken_torch_is_reported(monkeypatch):

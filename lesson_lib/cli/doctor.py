@@ -50,26 +50,31 @@ def python() -> Finding:
 
 
 def packages(root: Path = ROOT) -> Finding:
-    """Are the pinned packages installed, in the pinned versions?"""
+    """Are the pinned packages installed, in the pinned versions or, as `uv run` takes them, newer ones?"""
     from packaging.requirements import Requirement  # matplotlib needs it, too
+    from packaging.version import Version
 
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    wrong = []
+    wrong, newer = [], []
     for pin in (Requirement(line) for line in lines if "==" in line and not line.startswith("#")):
         if pin.marker and not pin.marker.evaluate():
             continue  # for another system, or another Python
-        name, wanted = pin.name, str(pin.specifier).removeprefix("==")
+        wanted = str(pin.specifier).removeprefix("==")
         try:
-            installed = metadata.version(name)
+            installed = metadata.version(pin.name)
         except metadata.PackageNotFoundError:
-            installed = "none"
-        if installed.split("+")[0] != wanted:
-            wrong.append(f"{name} {installed} in place of {wanted}")
+            wrong.append(f"{pin.name} none in place of {wanted}")
+            continue
+        if Version(installed) < Version(wanted):
+            wrong.append(f"{pin.name} {installed} in place of {wanted}")
+        elif Version(Version(installed).public) > Version(wanted):
+            newer.append(f"{pin.name} {installed}")
     if wrong:
         return Finding(
             False, "packages: " + ", ".join(wrong), "make setup (or: pip install -r requirements.txt)"
         )
-    return Finding(True, "packages: all pinned versions are installed")
+    also = f"; newer than the course was tested with: {', '.join(newer)}" if newer else ""
+    return Finding(True, f"packages: all pinned versions are installed{also}")
 
 
 def torch() -> Finding:
