@@ -20,7 +20,7 @@ from lesson_lib.ring import attend_ring
 from tests import ring_worker
 from tests.ring_worker import SILENT
 
-PROCESSES = [1, 2, 3]
+PROCESSES = [1, 2, 3, 4]
 FALLS_OUT = {"dies in a round": 3, "raises": 2, "no backward": 2}  # of how many
 CPU = {"LESSON_DEVICE": "cpu"}  # gloo sends from the CPU
 
@@ -168,7 +168,7 @@ def test_inputs_that_do_not_fit_are_refused_in_all_processes(p, told):
                 assert part in said and f"process {last}" in said, case
 
 
-@pytest.mark.parametrize("p", [3])
+@pytest.mark.parametrize("p", [3, 4])
 def test_a_group_of_some_processes(p, told):
     first, *between, last = (mine["subgroup"] for mine in told(p))
     assert 0 <= first < 1e-5 and 0 <= last < 1e-5
