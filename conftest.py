@@ -101,12 +101,12 @@ def with_pictures(compare):
     out."""
 
     def same(cell, new, stored, *args, **kwargs):
+        if not as_pinned("matplotlib"):  # another version draws other letters
+            return compare(cell, new, stored, (*cell.parent.skip_compare, "image/gif"))
         if not compare(cell, new, stored, *args, **kwargs):
             return False
         if {"measured", "trained"} & set(cell.cell.metadata.get("tags", ())):
             return True  # seconds, or a training's last digits: other processors draw something else
-        if not as_pinned("matplotlib"):
-            return True  # another version draws other letters
         from lesson_lib.cli.outputs import looks_alike, pngs
 
         if all(map(looks_alike, pngs(stored), pngs(new))):

@@ -97,6 +97,7 @@ What waits for what? `paths` reads it off torch's autograd, which knows what was
 beside = {name: paths.network(name, 8) for name in ("RNN", "self-attention")}
 Image(
     paths_figures.film(beside),
+    format="gif",
     metadata={"alt": "An RNN lights its boxes one by one, self-attention all at once."},
 )
 
