@@ -29,9 +29,7 @@ FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
 ASIDE = "old"  # where untouched copies go of notebooks that the course no longer has
 ASKS = r"\b(predict|warm_up|check)\("
-TUTOR = (
-    Path(__file__).parent / "tutor"
-)  # what an AI that helps in work/ is told, under the names that it reads
+TUTOR = Path(__file__).parent / "tutor"  # what an AI that helps is told, under the names that it reads
 QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 POSIX = os.name == "posix"
