@@ -25,12 +25,16 @@ def printed(code: str, text: str):
 PARTS = [t for t in TARGETS.values() if t.kind == "part"]
 
 
+EDITION = {lesson.name: lesson.edition for lesson in course.lessons()}
+
+
 @pytest.mark.parametrize("target", PARTS, ids=lambda target: target.name)
-def test_a_part_of_the_second_edition_has_its_form(target):
-    """A chapter takes its names off the list of the first edition's, and brings its parts under this rule."""
-    notebook = nbformat.read(target.path, 4)
-    assert reading.form(notebook, target.path.stat().st_size) == []
-    assert reading.missing(notebook) == []
+def test_a_part_has_the_form_of_its_edition(target):
+    notebook, edition = nbformat.read(target.path, 4), EDITION[target.name]
+    assert reading.form(notebook, target.path.stat().st_size, edition) == []
+    assert reading.missing(notebook, edition) == []
+    ideas = sources.ideas(target)
+    assert reading.unfit(notebook, ideas) == [] if edition == 3 else not ideas
 
 
 def test_a_core_part_needs_core_parts_only():
@@ -46,8 +50,41 @@ WHOLE = {  # what a part should have -> how it loses that: (cell, old, new); som
     "four predictions": (1, 'predict("d")\n', ""),
     "cells that the learner writes": (2, "turn:f", "turned:f"),
     "two misconceptions": (4, '**"Two."**', "Two."),
-    "the minutes that it takes, 13": (0, "about 13", "about 12"),
+    "the minutes that it takes, from 13 to 45": (0, "about 13", "about 12"),
 }
+
+
+IDEA = {"says": "sums", "motive": "A sum is asked", "shown": "3 + 4", "action": 'predict("sum")'}
+
+
+@pytest.mark.parametrize(
+    "ideas, told",
+    [
+        ({"sum": IDEA}, []),
+        ({}, ["0 ideas, at most 12"]),
+        ({f"sum {i}": IDEA for i in range(13)}, ["13 ideas, at most 12"]),
+        ({"sum": IDEA | {"shown": "3 + 5"}}, ["sum: no cell has the words of its number or picture"]),
+    ],
+)
+def test_a_list_of_ideas_names_cells(ideas, told):
+    cells = [new_markdown_cell("A sum\nis asked: $3 + 4$."), new_code_cell('predict("sum")')]
+    assert reading.unfit(new_notebook(cells=cells), ideas) == told
+
+
+@pytest.mark.parametrize(
+    "block, told",
+    [
+        ("# [sum]\n# says = 3 +\n", "no TOML"),
+        ('# [sum]\n# says = "sums"\n', "'sum' needs says, motive, shown and action"),
+    ],
+)
+def test_a_list_of_ideas_that_cannot_be_read_is_named(tmp_path, block, told):
+    path = tmp_path / "99a_x.py"
+    path.write_text(f"# /// ideas\n{block}# ///\n\n# %%\nx = 1\n", encoding="utf-8")
+    target = sources.Target("99a_x", path, path.with_suffix(".ipynb"))
+    assert sources.cells_of(sources.source_text(target), path.name)[0].source == "x = 1"
+    with pytest.raises(sources.BuildError, match=told):
+        sources.ideas(target)
 
 
 def whole_part():
@@ -68,6 +105,7 @@ def whole_part():
 
 @pytest.mark.parametrize("what", WHOLE)
 def test_what_a_part_misses_is_named(what):
+    assert reading.missing(whole_part()) == []
     notebook, (place, old, new) = whole_part(), WHOLE[what]
     cell = notebook.cells[place]
     if old.startswith("turn:"):
@@ -116,7 +154,7 @@ def test_words_are_counted_wherever_a_learner_reads_them():
 
 
 TOO_MUCH = {
-    "words": [new_markdown_cell("word " * 1301)],
+    "words": [new_markdown_cell("word " * (reading.WORDS[2] + 1))],
     "lines of code": [new_code_cell("x = 1\n" * 201)],
     "cells": [new_markdown_cell("a") for _ in range(51)],
     "verdict() stands in evidence": [new_code_cell("verdict('so', x == 1)")],

@@ -20,7 +20,8 @@ from nbformat import NotebookNode
 from lesson_lib.cli import kinds, sources
 from lesson_lib.cli.sources import ROOT, BuildError
 
-WORDS, LINES, CELLS, KIB = 1300, 200, 50, 600  # of a part, at most
+LINES, CELLS, KIB, IDEAS = 200, 50, 600, 12  # of a part, at most
+WORDS, MINUTES = {2: 1300, 3: 1800}, {2: 45, 3: 50}  # by edition
 PROOF = ("verdict", "claim", "results")  # calls that stand in evidence
 JUDGES = re.compile(r"^(?:_ = )?(?:check|hint|solution|picture|progress|properties|judge)\(", re.MULTILINE)
 FENCE = re.compile(r"^```.*?\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
@@ -100,10 +101,10 @@ def code_lines(notebook: NotebookNode) -> int:
     return sum(bool(line) and not line.startswith("#") for line in lines)
 
 
-def form(notebook: NotebookNode, size: int) -> list[str]:
+def form(notebook: NotebookNode, size: int, edition: int = 2) -> list[str]:
     """What a part has too much of, or what should stand in its chapter's evidence; `size` in bytes."""
     amounts = {
-        f"words, at most {WORDS}": (words(notebook), WORDS),
+        f"words, at most {WORDS[edition]}": (words(notebook), WORDS[edition]),
         f"lines of code, at most {LINES}": (code_lines(notebook), LINES),
         f"cells, at most {CELLS}": (
             sum(sources.PROOF not in c.metadata.get("tags", ()) for c in notebook.cells),
@@ -130,14 +131,39 @@ def minutes(notebook: NotebookNode) -> int:
     return round(words(notebook) / 38 + 4 * turns + predictions(notebook))
 
 
+def idea_cells(notebook: NotebookNode, ideas: dict[str, dict[str, str]]) -> dict[str, list[int]]:
+    """The cells, counted from 1, in which each idea has its motive, its number or picture, its action; 0 for
+    words that no cell has."""
+    texts = [" ".join(text.split()) for text in cell_texts(notebook)]
+    return {
+        name: [
+            next((i for i, text in enumerate(texts, 1) if " ".join(idea[what].split()) in text), 0)
+            for what in ("motive", "shown", "action")
+        ]
+        for name, idea in ideas.items()
+    }
+
+
+def unfit(notebook: NotebookNode, ideas: dict[str, dict[str, str]]) -> list[str]:
+    """What is wrong with a part's list of ideas."""
+    out = [] if 1 <= len(ideas) <= IDEAS else [f"{len(ideas)} ideas, at most {IDEAS}"]
+    return out + [
+        f"{name}: no cell has the words of its {what}"
+        for name, cells in idea_cells(notebook, ideas).items()
+        for what, cell in zip(("motive", "number or picture", "action"), cells, strict=True)
+        if not cell
+    ]
+
+
 def predictions(notebook: NotebookNode) -> int:
     """How many questions a part asks before it answers them."""
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     return sum(len(re.findall(r"^predict\(", text, flags=re.MULTILINE)) for text in code)
 
 
-def missing(notebook: NotebookNode) -> list[str]:
-    """What a part of the second edition should have, and has not."""
+def missing(notebook: NotebookNode, edition: int = 2) -> list[str]:
+    """What a part should have, and has not. Minutes of the third edition are those that readers felt: no
+    formula gives them."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", ())]
@@ -160,9 +186,10 @@ def missing(notebook: NotebookNode) -> list[str]:
         "a next part": "**Next**" in whole,
         "a link to its evidence": bool(re.search(r"\]\(evidence/\w+_evidence\.ipynb\)", whole)),
         "none of the sources' letters": not re.search(r"\bS[0-4]\b", whole),
-        f"the minutes that it takes, {minutes(notebook)}, at most 45": said is not None
-        and minutes(notebook) <= int(said[1]) <= 45,
     }
+    least, most = (minutes(notebook) if edition == 2 else 1), MINUTES[edition]
+    if said is None or not least <= int(said[1]) <= most:
+        wanted[f"the minutes that it takes, from {least} to {most}"] = False
     return [what for what, there in wanted.items() if not there]
 
 
@@ -178,9 +205,21 @@ def too_early(parts: dict[str, str], core: set[str]) -> list[str]:
 
 def as_text(notebook: NotebookNode) -> str:
     """The part as plain text: cells numbered, with what was printed, shown and drawn."""
-    parts = []
-    for number, cell in enumerate(notebook.cells, 1):
-        parts.append(f"=== cell {number}: {cell.cell_type}\n{cell.source}")
+    return "\n\n".join(
+        f"=== cell {number}: {_kind(cell)}\n{text}"
+        for number, (cell, text) in enumerate(zip(notebook.cells, cell_texts(notebook), strict=True), 1)
+    ) + "\n"  # fmt: skip
+
+
+def _kind(cell: NotebookNode) -> str:
+    return f"{cell.cell_type}{', folded' * bool(sources.FOLDED & set(cell.metadata.get('tags', ())))}"
+
+
+def cell_texts(notebook: NotebookNode) -> list[str]:
+    """Each cell's source, with what was printed, shown and drawn below it."""
+    texts = []
+    for cell in notebook.cells:
+        parts = [cell.source]
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             page = data.get("text/html", "")
@@ -191,7 +230,8 @@ def as_text(notebook: NotebookNode) -> str:
             else:
                 told = output.get("text") or data.get("text/plain", "") or plain(page).strip()
             parts.append(f"--- shown\n{told}")
-    return "\n\n".join(parts) + "\n"
+        texts.append("\n\n".join(parts))
+    return texts
 
 
 def before(name: str, names: Sequence[str]) -> list[str]:
@@ -274,6 +314,7 @@ def page_of_terms(name: str, root: Path = ROOT) -> str:
         codes = [cell.source for cell in cells[earlier] if cell.cell_type == "code"]
         out += ["", f"== {earlier}"]
         for head, lines in (
+            ("ideas", _told(targets[earlier])),
             ("terms", terms(texts[earlier], defined, meanings)),
             ("functions", introduced(codes, used)),
             ("to remember", plain(conclusion("\n\n".join(texts[earlier]))).strip().splitlines()),
@@ -281,6 +322,14 @@ def page_of_terms(name: str, root: Path = ROOT) -> str:
             told = list(lines)
             out += [f"-- {head}", *told] if told else []
     return "\n".join(out) + "\n"
+
+
+def _told(target: sources.Target) -> Iterator[str]:
+    """A part's listed ideas, each with the cell in which it begins."""
+    listed = sources.ideas(target)
+    cells = idea_cells(nbformat.read(target.path, 4), listed) if listed else {}
+    for name, idea in listed.items():
+        yield f"{name} (cell {min(cells[name])}): {idea['says']}"
 
 
 def main(arguments: list[str] | None = None) -> int:

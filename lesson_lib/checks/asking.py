@@ -12,7 +12,7 @@ from lesson_lib.checks.schedule import due
 from lesson_lib.checks.short_answers import RETURNING, Open
 from lesson_lib.checks.values import described
 
-MOST = 3  # questions of a warm-up
+MOST = 3  # questions of warm_up()
 NOTHING_DUE = "Nothing returns today. Questions of parts that you have done come back here after some days."
 
 
@@ -50,15 +50,15 @@ def _practice(exercise: Exercise) -> Any:
 
 
 def warm_up() -> Any:
-    """Up to three questions of earlier parts that are due today, as cards."""
-    return _returning(MOST, "Warm-up")
+    """Up to three questions of earlier parts that are due today, as cards; nothing where none is due."""
+    return _returning(MOST, "Before you start")
 
 
 def review(most: Any = 10) -> Any:
     """All questions that are due today, at most `most`, as cards."""
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         return Note("No review", {"diagnosis": f"most is a number of questions, got {described(most)}"})
-    return _returning(most, "Review")
+    return _returning(most, "Review") or Note("Review", {"today": NOTHING_DUE})
 
 
 def judge(name: Any, *answers: Any) -> Result:
@@ -92,7 +92,7 @@ def _returning(most: int, title: str) -> Any:
     days = {name: due(entries.get(name, {})) for name, e in asked if isinstance(e, RETURNING)}
     names = sorted((day, name) for name, day in days.items() if day is not None and day <= today)[:most]
     if not names:
-        return Note(title, {"today": NOTHING_DUE})
+        return None
     notebooks = {e.name: notebook.rpartition("/")[2] for notebook, es in engine.lessons().items() for e in es}
     asked = {name: _anew(name, today) for _, name in names}
     cards = [Card(e, _return_of(name, e), head=f"From {notebooks[name]}") for name, e in asked.items()]

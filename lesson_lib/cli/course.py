@@ -33,6 +33,7 @@ class Lesson:
     sittings: str = ""
     exercises: str = "{page}"
     sources: str = ""
+    edition: int = 2  # of 3 parts carry a list of ideas, and readers' minutes
 
     @property
     def number(self) -> str:

@@ -162,7 +162,7 @@ def notebooks(root: Path = ROOT) -> Finding:
         )
     missing = [name for name in names if not (places.work(root) / name).exists()]
     note = f"; {len(missing)} come with the next start of {places.command('lab')}" if missing else ""
-    return Finding(True, f"{len(names) - len(missing)} of {len(names)} notebooks are copied to work/{note}")
+    return Finding(True, f"{len(names) - len(missing)} of {len(names)} files are copied to work/{note}")
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (

@@ -37,8 +37,10 @@ DEADLINE_S = 15.0  # JupyterLab gives its kernels 5 seconds, then kills them
 
 
 def lessons(root: Path = ROOT) -> list[str]:
-    """The notebooks for a learner, as paths below notebooks/, in the course's order. No solutions."""
-    return [f"{name}.ipynb" for name in kinds.built(root)]
+    """The notebooks for a learner and the files to carry away, as paths below notebooks/, in the course's
+    order. No solutions."""
+    carried = sorted(path.name for path in (root / "notebooks" / "carry").glob("*.py"))
+    return [f"{name}.ipynb" for name in kinds.built(root)] + [f"carry/{name}" for name in carried]
 
 
 @dataclass
@@ -200,7 +202,7 @@ def main(
     if not copy_only and find_spec("jupyterlab") is None:
         print("JupyterLab is not installed here: pip install 'lesson-lib[lab]'")
         return 1
-    names = [name.removesuffix(".ipynb") for name in lessons(root)]
+    names = kinds.built(root)
     fitting = [FIRST] if first is None else [f"{name}.ipynb" for name in kinds.fitting(first, names)]
     opened = next(iter(fitting), None)
     if opened is None:
@@ -305,12 +307,13 @@ def ended(server: subprocess.Popen) -> None:
         server.wait()
 
 
-def _version(notebook: Path) -> str:
-    """16 letters that change with the sources of the cells (new outputs make no new version); '' where the
-    file is no notebook."""
+def _version(page: Path) -> str:
+    """16 letters that change with a module's text, or the sources of a notebook's cells (new outputs make no
+    new version); '' where the file is neither."""
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        text = "\0".join("".join(cell["source"]) for cell in cells)
+        text = page.read_text(encoding="utf-8")
+        if page.suffix != ".py":
+            text = "\0".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

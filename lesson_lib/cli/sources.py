@@ -2,6 +2,8 @@
 describes."""
 
 import hashlib
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +16,11 @@ from lesson_lib.cli import course, kinds
 from lesson_lib.cli.exercise_cells import BEGIN, END, STUB, written_out
 from lesson_lib.places import ROOT
 
-PROOF = "proof"  # a cell in which the build asserts what the text says: folded for a learner
+PROOF = "proof"  # a cell in which the build asserts what the text says
+FOLDED = {PROOF, "imports"}  # tags of cells that are folded for a learner
+IDEAS = re.compile(
+    r"\A# /// ideas\n((?:#(?: .*)?\n)*?)# ///\n+"
+)  # a block of TOML in comments, as PEP 723 has it
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -116,12 +122,33 @@ def _root(target: Target) -> Path:
     return target.source.parents[2 if target.source.parent.name == "source" else 3]
 
 
+def ideas(target: Target) -> dict[str, dict[str, str]]:
+    """The new ideas of a part of the third edition, in their order: name -> what it `says`, and words of the
+    cells in which it has its `motive`, its number or picture (`shown`) and its `action`; {} for a source
+    without a list.
+
+    Raises BuildError for a list that is no TOML, or an idea without one of these.
+    """
+    found = IDEAS.match(target.source.read_text(encoding="utf-8"))
+    if not found:
+        return {}
+    try:
+        listed = tomllib.loads(re.sub(r"^# ?", "", found[1], flags=re.MULTILINE))
+    except tomllib.TOMLDecodeError as error:
+        raise BuildError(f"{target.source.name}: its list of ideas is no TOML: {error}") from None
+    for name, idea in listed.items():
+        if not isinstance(idea, dict) or set(idea) != {"says", "motive", "shown", "action"}:
+            raise BuildError(f"{target.source.name}: the idea {name!r} needs says, motive, shown and action")
+    return listed
+
+
 def source_text(target: Target) -> str:
     """The text of a source, with the cells that belong to each card.
 
     Raises BuildError for a card that no exercise has, and for an answer that stands in a part's own text.
     """
-    text = course.filled(target.name, target.source.read_text(encoding="utf-8"), _root(target))
+    text = IDEAS.sub("", target.source.read_text(encoding="utf-8"))
+    text = course.filled(target.name, text, _root(target))
     part = target.kind not in ("exercise", "solution")
     if part and (BEGIN in text or STUB in text):
         raise BuildError(
@@ -155,7 +182,7 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
         counts[key] += 1
         tags = list(cell.metadata.get("tags", ()))
         metadata: dict = {"tags": tags} if tags else {}
-        if PROOF in tags:
+        if FOLDED & set(tags):
             metadata["jupyter"] = {"source_hidden": True}
         result.append(make(source=cell.source, id=number, metadata=metadata))
     if not result:

@@ -17,7 +17,7 @@ from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = lab.lessons()
+NOTEBOOKS = [name for name in lab.lessons() if name.endswith(".ipynb")]
 LESSONS = [f"{name}.ipynb" for name in kinds.built(ROOT, ("part", "page", "evidence"))]
 
 

@@ -20,7 +20,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from lesson_lib.checks.card import CSS
-from lesson_lib.cli import chromium, kinds
+from lesson_lib.cli import chromium, kinds, lab
 from lesson_lib.cli.course import CORE, Lesson, lessons
 from lesson_lib.cli.site import states
 from lesson_lib.cli.site.pages import DRAWN, Layout, cell_links, folds, of_notebook
@@ -133,6 +133,9 @@ def lay_out(
         path = source / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, path)
+    for name in (name for name in lab.lessons(root) if name.endswith(".py")):
+        (source / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(root / "notebooks" / name, source / name)
     laid.pages["guide"] = _guide(root, source)
     laid.pages["slides"] = _slides(root, source)
     (source / "library.md").write_text(library(root), encoding="utf-8")

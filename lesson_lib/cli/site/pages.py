@@ -18,7 +18,7 @@ from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.short_answers import Choice, Number, Open
 from lesson_lib.cli import kinds
 from lesson_lib.cli.site.states import is_still
-from lesson_lib.cli.sources import PROOF
+from lesson_lib.cli.sources import FOLDED
 
 TO_CELL = re.compile(r"""(href=["'])([\w/.]*?)\.ipynb(?:#cell-id=(\w+))?(["'])""")
 # What a script in the page can draw by itself.
@@ -124,7 +124,7 @@ def _code(cell: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNo
     cell.outputs = stills
     tags = set(cell.metadata.get("tags", ()))
     tags |= {"remove-input"} if QUIET.match(cell.source) or ALONE.fullmatch(cell.source.strip()) else set()
-    if SETUP.match(cell.source) or PROOF in tags:
+    if SETUP.match(cell.source) or tags & FOLDED:
         tags.add("hide-input")
     if SETUP.match(cell.source):
         cell.outputs = [] if "warm_up()" in cell.source else cell.outputs

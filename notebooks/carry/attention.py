@@ -1,0 +1,143 @@
+"""Attention in plain torch: one file to copy into a project. MIT licence.
+
+    attend                output and weights of queries, keys, values; with a mask, a bias, dropout
+    causal, padding       masks: True = may look; join two with &
+    MultiHeadAttention    the layer: self- and cross-attention, shared keys, or torch's fused kernel
+    leak                  a test: do earlier outputs move when a later token changes?
+    python attention.py   trains three matrices for some seconds, and reads a secret in them
+
+Shapes: b sequences, h heads, n queries, m keys; d numbers in a query or key, d_v in a value.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def attend(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
+    """Output (..., n, d_v) and weights (..., n, m).
+
+    The query is (..., n, d), the key (..., m, d), the value (..., m, d_v).
+    mask (..., n, m) is boolean, score_bias (..., n, m) is added to the scores. A query that may look at
+    nothing gets zeros. The weights are those before dropout.
+    """
+    scores = (query * query.shape[-1] ** -0.5) @ key.mT  # divide first: float16 ends at 65,504
+    if score_bias is not None:
+        scores = scores + score_bias
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    empty = (scores == -torch.inf).all(-1, keepdim=True)  # softmax makes nan of such a row
+    weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
+    return F.dropout(weights, dropout) @ value, weights
+
+
+def fused(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
+    """The output of `attend` by torch's own function, which need not hold the (n, m) table."""
+    table = mask if score_bias is None else score_bias
+    if mask is not None and score_bias is not None:
+        table = score_bias.masked_fill(~mask, -torch.inf)
+    if table is None:
+        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+    open_ = table if table.dtype == torch.bool else table > -torch.inf
+    empty = ~open_.any(-1, keepdim=True)
+    table = table | empty if table is open_ else table.masked_fill(empty, 0.0)
+    output = F.scaled_dot_product_attention(query, key, value, attn_mask=table, dropout_p=dropout)
+    return output.masked_fill(empty, 0.0)
+
+
+def causal(n, *, queries=None, device=None):
+    """Mask (queries, n): each token may look at itself and at earlier ones.
+
+    Without `queries` there are n of them. With a cache only the last tokens ask: causal(9, queries=2) has
+    the last two of nine rows. (torch's is_causal=True would give the first two.)
+    """
+    rows = torch.arange(n - (n if queries is None else queries), n, device=device)
+    return torch.arange(n, device=device) <= rows[:, None]
+
+
+def padding(lengths, n):
+    """Mask (b, 1, n): sequence i has lengths[i] real tokens, and padding behind them. It hides keys."""
+    return torch.arange(n, device=lengths.device) < lengths[:, None, None]
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, each on a part of the width, mixed by w_output.
+
+    Self-attention is layer(x, x, x), cross-attention layer(x, source, source). With n_key_heads, groups of
+    heads share keys and values. A mask or bias is (n, m), (b, n, m), or (b, h, n, m): one for each head.
+    """
+
+    def __init__(self, d_model, n_heads, *, n_key_heads=None, bias=False, dropout=0.0):
+        super().__init__()
+        n_key_heads = n_heads if n_key_heads is None else n_key_heads
+        if d_model % n_heads or n_heads % n_key_heads:
+            raise ValueError(f"{n_heads=} must divide {d_model=}, and {n_key_heads=} must divide {n_heads=}")
+        self.n_heads, self.n_key_heads, self.dropout = n_heads, n_key_heads, dropout
+        shared = d_model // n_heads * n_key_heads
+        self.w_query = nn.Linear(d_model, d_model, bias=bias)
+        self.w_key = nn.Linear(d_model, shared, bias=bias)
+        self.w_value = nn.Linear(d_model, shared, bias=bias)
+        self.w_output = nn.Linear(d_model, d_model, bias=bias)
+
+    def forward(self, query, key, value, *, mask=None, score_bias=None, weights=True):
+        """Output (b, n, d_model), and weights (b, h, n, m); with weights=False the fused kernel, and None."""
+        q = self.w_query(query).unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)  # (b, h, n, d)
+        k = self.w_key(key).unflatten(-1, (self.n_key_heads, -1)).transpose(-3, -2)
+        v = self.w_value(value).unflatten(-1, (self.n_key_heads, -1)).transpose(-3, -2)
+        k, v = (x.repeat_interleave(self.n_heads // self.n_key_heads, dim=-3) for x in (k, v))
+        if mask is not None and mask.ndim == query.ndim:  # (b, n, m): the same for all heads
+            mask = mask.unsqueeze(-3)
+        if score_bias is not None and score_bias.ndim == query.ndim:
+            score_bias = score_bias.unsqueeze(-3)
+        options = {"mask": mask, "score_bias": score_bias, "dropout": self.dropout * self.training}
+        heads, table = attend(q, k, v, **options) if weights else (fused(q, k, v, **options), None)
+        return self.w_output(heads.transpose(-3, -2).flatten(-2)), table
+
+
+@torch.no_grad()
+def leak(layer, x):
+    """How far an output of layer(x) moves at most when a LATER token of x (b, n, d) changes.
+
+    Each token is replaced in turn. Dropout must be off: layer.eval().
+    """
+    before, most = layer(x), 0.0
+    for token in range(1, x.shape[1]):
+        other = x.clone()
+        other[:, token] = torch.randn_like(other[:, token])
+        most = max(most, (layer(other) - before)[:, :token].abs().max().item())
+    return most
+
+
+def party(secret, b, cards=5):
+    """b parties: tokens (b, n, n + cards), a 1 for guest and for card; the cards of the partners (b, n)."""
+    n = len(secret)
+    guest = torch.rand(b, n).argsort(-1)
+    card = torch.randint(cards, (b, n))
+    right = card.gather(1, guest.argsort(-1).gather(1, secret[guest]))
+    return torch.cat((F.one_hot(guest, n), F.one_hot(card, cards)), -1).float(), right
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # matrices so small are faster without a second thread
+    secret = torch.tensor([3, 6, 0, 5, 2, 7, 4, 1])  # guest 0's partner is guest 3; never shown in training
+    w_q, w_k, w_v = (nn.Parameter(torch.randn(13, width) / 13**0.5) for width in (10, 10, 5))
+    optimizer = torch.optim.Adam((w_q, w_k, w_v), lr=0.01)
+
+    def layer(x, mask=None):
+        return attend(x @ w_q, x @ w_k, x @ w_v, mask=mask)[0]
+
+    for step in range(1, 801):
+        x, right = party(secret, 64)
+        loss = F.cross_entropy(layer(x).flatten(0, 1), right.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 200 == 0:
+            print(f"step {step}  loss {loss.item():.3f}")
+    x, right = party(secret, 500)
+    for name, mask in {"all may look": None, "causal": causal(8)}.items():
+        hits = (layer(x, mask).argmax(-1) == right).float().mean()
+        print(f"{name:13} right {hits:.2f}  leak {leak(lambda x, m=mask: layer(x, m), x):.2f}")
+    print("secret ", *secret.tolist())
+    print("found  ", *(w_q @ w_k.T)[:8, :8].argmax(-1).tolist())
