@@ -93,7 +93,7 @@ def test_missing_lessons_are_reported_and_missing_copies_are_not(tmp_path):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_start_here.ipynb").write_text("{}")
     assert doctor.notebooks(tmp_path) == doctor.Finding(
-        True, "0 of 1 notebooks are copied to work/; 1 come with the next start of make lab"
+        True, "0 of 1 files are copied to work/; 1 come with the next start of make lab"
     )
 
 
