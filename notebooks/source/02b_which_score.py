@@ -178,7 +178,7 @@ assert 0.35 < accuracy["plain"][-1] < 0.7
 r"""
 After 80 steps the scaled model is right in nearly all unseen lists. The plain one climbs slowly, and after 200 steps it is right in about half of them. (This is one learning rate and one seed; the [evidence](evidence/02_scoring_evidence.ipynb) has three of each.)
 
-Is the plain model too weak? No: $q \cdot k / 16 = \frac q4 \cdot \frac k4$. With queries and keys a quarter as long, the plain model computes the scores of the scaled one. So it could hold the scaled model's solution, but training does not lead there.
+Is the plain model too weak? No: $q \cdot k / 16 = \frac q4 \cdot \frac k4$. With queries and keys a quarter as long, the plain model computes the scores of the scaled one. So it could compute the scaled model's solution, but training does not lead there.
 
 ## 1 · Before the first step
 
@@ -226,11 +226,11 @@ At width 4 nearly all scores lie between −6 and 6, at width 256 between −48 
 
 Why the roots? A product $q_i k_i$ of two independent numbers with mean 0 has mean 0, so its variance is $E[q_i^2 k_i^2] = E[q_i^2] \, E[k_i^2] = 1$. Variances of independent terms add up. So a sum of $d$ such products has the variance $d$, and the standard deviation $\sqrt d$.
 
-Now we can read the first picture. At width 256 two scores easily lie 16 apart, and then one weight is $e^{16}$ times the other, nearly nine million times. Divide all scores by $\sqrt d$, and the standard deviation is 1 at every width.
+At width 256 two scores easily lie 16 apart, and then one weight is $e^{16}$ times the other, nearly nine million times. Divide all scores by $\sqrt d$, and the standard deviation is 1 at every width.
 """
 
 # %% [markdown] tags=["exercise:scaled_scores"]
-# Write this score, the **scaled dot product**, for $n$ queries and $m$ keys of any width.
+# Nearly all models use this score, the **scaled dot product**. Write it for $n$ queries and $m$ keys of any width.
 
 # %%
 # yours(name) is your function, or the course's until yours has passed its check
@@ -244,7 +244,7 @@ The standard deviation is 1.0 at all three widths.
 
 ## 2 · What saturation does to learning
 
-How does the weight $w_i$ move when the score $s_j$ grows? The weight is $w_i = e^{s_i} / Z$, where $Z$ is the sum of $e^s$ over all keys. The quotient rule gives
+How does the weight $w_i$ of one key move when the score $s_j$ of a key grows? The weight is $w_i = e^{s_i} / Z$, where $Z$ is the sum of $e^s$ over all keys. The quotient rule gives
 
 $$\frac{\partial w_j}{\partial s_j} = \frac{e^{s_j} Z - e^{s_j} e^{s_j}}{Z^2} = w_j - w_j^2 = w_j (1 - w_j), \qquad \frac{\partial w_i}{\partial s_j} = -\frac{e^{s_i} e^{s_j}}{Z^2} = -w_i w_j \quad (i \neq j).$$
 
@@ -321,12 +321,7 @@ its scores are small, and it learns all of them. **In the plain model, chance de
 predict("what_mends")
 
 # %% [markdown] tags=["exercise:short_start"]
-# A quarter is right for width 256. What is right for other widths? Write a function that makes first vectors short enough for the plain dot product.
-
-# %% [markdown]
-r"""
-Now three more models train:
-"""
+# A quarter is right for width 256. What is right for other widths? Write a function that makes first vectors short enough for the plain dot product. Then three more models train.
 
 # %% tags=["trained"]
 fast, short, long = fresh(1), fresh(1), fresh(16)
@@ -345,18 +340,16 @@ assert accuracy["plain, short start"][8] > 0.95
 assert max(accuracy["plain, rate 0.04"][-1], accuracy["scaled, 4 times as long"][-1]) < 0.7
 
 # %% tags=["nbval-ignore-output"]
-print("                  20 highest  20 lowest")
-high, low = by_start(fast)
-print(f"plain, rate 0.04 {high:11.2f} {low:10.2f}")
+print(f"plain, rate 0.04, for the 20 lowest: {by_start(fast)[1]:.2f}")
 
 # %% tags=["proof"]
-assert by_start(fast)[1] < 0.35
+assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.65
 
 # %% [markdown]
 r"""
-With your start the plain model learns, and even faster than the scaled one. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
+With your start the plain model learns. It is even faster than the scaled one, since Adam's steps are as long as before, and count more in shorter vectors. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
-The larger learning rate makes Adam's steps longer. But for the 20 lowest symbols the plain model still guesses, because the steps follow the keys that have weight, and the right keys have none.
+With the larger learning rate Adam's steps are longer, and yet the plain model is again right in about half of the lists. For the 20 lowest symbols it does little more than guess, because the steps follow the keys that have weight, and the right keys have none.
 
 And list 0, after training?
 """
@@ -376,9 +369,7 @@ assert after["scaled, after training"][place] > 0.95
 r"""
 The plain model still gives its weight to symbol 24. The scaled model gives it to 53:2. Its softmax is now saturated as well, but by learning: large scores do harm where chance has made them.
 
-Which score, then? Others learn this task without a root, such as the additive score of 01b, but they compute more for each pair ([evidence](evidence/02_scoring_evidence.ipynb)). So nearly all models take the scaled dot product.
-
-## In real work: divide once
+## In real work
 
 Some trained models do not divide. The code of T5 (Raffel et al. 2019) starts with shorter queries instead, and `short` is such a model, too. torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself.
 """
@@ -401,12 +392,13 @@ for options in ({}, {"scale": 1.0}):
     print(f"{options}  accuracy {share:.2f}  largest difference {difference:.4f}")
 
 # %% tags=["proof"]
-assert (by_torch({}).argmax(-1) == unseen_target).float().mean() < 0.7
+assert 0.3 < (by_torch({}).argmax(-1) == unseen_target).float().mean() < 0.65
+assert (by_torch({}) - short(*unseen)).abs().max() > 7
 assert (by_torch({"scale": 1.0}) - short(*unseen)).abs().max() < 1e-4
 
 # %% [markdown]
 r"""
-No error comes, but fewer than half of the answers are right, and some logits are off by 9: the scores were divided by 16, and the model never learned with that. With `scale=1.0` torch divides by nothing, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
+No error comes, but only about half of the answers are right, and some logits are off by 9: the scores were divided by 16, and the model never learned with that. With `scale=1.0` torch divides by nothing, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
 trained model to another function compares the logits before and after.
 
 ## To carry away
