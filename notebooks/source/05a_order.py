@@ -187,7 +187,7 @@ figures.nearness_by_base((10, 10_000))
 
 # %% [markdown]
 r"""
-With base 10 all places beyond some tens look equally far. With base 10,000 the curve falls on, with ripples, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that hardly
+With base 10 all places beyond some tens look equally far. With base 10,000 the curve falls on, with ripples, to 0.2 at place 1,000: the slowest clock needs «60,611» tokens for a turn. The price is clocks that hardly
 move in short texts.
 
 ## 4 · Back to the points
