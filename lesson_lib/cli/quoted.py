@@ -26,7 +26,7 @@ MARKED = re.compile(r"«([^«»]*)»?")
 LOOSE = re.compile(r"(?<![\w.])(?<!= )(?:0?\.\d{2,}|[1-9]\d*\.\d+|[1-9]\d+(?=\s?\\?%))(?!\d|\.\d)")
 ELSEWHERE = re.compile(r"^```.*?^```\s*$|`[^`\n]*`|\]\([^)]*\)|«[^«»]*»|‹[^‹›]*›", re.DOTALL | re.MULTILINE)
 CARD = re.compile(r'll-ask|border-left:|class="highlight"|<audio')
-END = re.compile(r"[.!?](?=[\s*])|\n\s*\n|\n(?=[|>-])")
+END = re.compile(r"[.!?](?=[\s*])|\n\s*\n|\n(?=[|>-])|\|\n")
 
 
 class Quote(NamedTuple):
@@ -113,19 +113,19 @@ def quotes(sources: Sequence[str], cells: Sequence[NotebookNode]) -> Iterator[Qu
             holds = any(rounds_to(n, number, percent=percent) for n in (anyhow if marked else likely))
             if marked and holds:
                 bound.add(number)
-            some = number in bound if marked else holds and value(number) not in (0, 1, 100)
-            yield Quote(number, sentence(text, found.start()), marked, some)
+            held = number in bound if marked else holds and value(number) not in (0, 1, 100)
+            around = " ".join(plain(sentence(text, found.start())).split())
+            yield Quote(number, around, marked, held)
 
 
 def sentence(text: str, place: int) -> str:
-    """The sentence around a place of a text, without the marks.
+    """The sentence of a text that stands around a place, or its row of a table.
 
-    >>> sentence("One. The output is «37.2», mostly Cy's. Three.", 20)
-    "The output is 37.2, mostly Cy's."
+    >>> sentence("One. The output is 37.2, mostly Cy's. Three.", 20)
+    " The output is 37.2, mostly Cy's."
     """
     ends = [0, *(found.end() for found in END.finditer(text)), len(text)]
-    start, stop = max(end for end in ends if end <= place), min(end for end in ends if end > place)
-    return " ".join(plain(text[start:stop]).split())
+    return text[max(end for end in ends if end <= place) : min(end for end in ends if end > place)]
 
 
 def faults(sources: Sequence[str], cells: Sequence[NotebookNode]) -> list[str]:
