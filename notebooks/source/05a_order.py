@@ -209,7 +209,7 @@ assert quick() or (shares["codes"][0] > 0.85 and shares["codes"][1] < 0.65)
 
 # %% [markdown]
 r"""
-In order both get over 0.9. Shuffled, the second falls to about half. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
+In order both get over «0.9». Shuffled, the second falls to about half. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
 what will have an order where the model is used.**
 
 ## 5 · What a score then holds
