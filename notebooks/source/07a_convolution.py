@@ -193,7 +193,7 @@ r"""
 
 ## 5 · Are nine needed?
 
-From 6 on one pixel holds 0.99. Now let a head score each of the nine offsets as it likes, and all others −∞.
+Above 6 one pixel holds 0.99. Now let a head score each of the nine offsets as it likes, and all others −∞.
 """
 
 # %%
