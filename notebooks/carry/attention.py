@@ -95,19 +95,19 @@ class MultiHeadAttention(nn.Module):
 
 
 @torch.no_grad()
-def influence(layer, x, other=None):
-    """Table (n, n): how far output i of layer(x) moves at most when token j of x (b, n, d) is replaced.
+def influence(f, x, other=None):
+    """Table (n, n): how far output i of f(x) moves at most when token j of x (b, n, d) is replaced.
 
-    It is 0 above the diagonal where the layer is causal, and in the columns of tokens that are hidden.
-    `other` has the tokens to take (default: random numbers). Dropout must be off: layer.eval().
+    f(x) is one tensor (b, n, ...). The table is 0 above the diagonal where f is causal, and in the columns
+    of hidden tokens. `other` has the tokens to take (default: random). Dropout must be off: layer.eval().
     """
     other = torch.randn_like(x) if other is None else other
-    before, n = layer(x), x.shape[1]
+    before, n = f(x), x.shape[1]
     table = x.new_zeros(n, n)
     for j in range(n):
         changed = x.clone()
         changed[:, j] = other[:, j]
-        table[:, j] = (layer(changed) - before).abs().amax((0, 2))
+        table[:, j] = (f(changed) - before).abs().flatten(2).amax((0, 2))
     return table
 
 

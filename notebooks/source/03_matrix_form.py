@@ -10,7 +10,7 @@
 # shown = "(64, 8, 8)"
 # action = "def self_attention(x, w_q, w_k, w_v):"
 # ["the relation"]
-# says = "q_i . k_j = x_i M x_j^T with M = W_q W_k^T: what a layer knows about pairs of tokens stands in M, here in the block guest with guest"
+# says = "q_i . k_j = x_i M x_j^T with M = W_q W_k^T: whom a token looks for stands in M, here in the block guest with guest; what is passed on stands in W_v"
 # motive = "How does a row find this column?"
 # shown = "looks for"
 # action = 'predict("where_written")'
@@ -28,22 +28,17 @@
 # says = "a test of any layer: replace each token in turn, and see which outputs move; the table (n, n) has a row for each output and a column for each replaced token"
 # motive = "A test can tell."
 # shown = "above the diagonal"
-# action = "def influence(layer, x, other):"
+# action = "def influence(f, x, other):"
 # ["before the softmax"]
 # says = "zeros after the softmax leak, because the hidden scores have already taken part in each row's sum; -inf before the softmax does not"
 # motive = "A first idea"
 # shown = "figures.influence(tables)"
 # action = 'predict("zeros_after")'
-# ["the mask decides who is seen"]
-# says = "the same trained matrices work under another mask: where the partner may be seen, all is right, elsewhere it is a guess"
-# motive = "Now the guests can come one by one"
-# shown = "partner has come"
-# action = 'predict("one_by_one")'
 # ["two masks"]
 # says = "padding in front lies in the past, so a key must pass the causal mask and the padding mask: join them with &"
-# motive = "Does the causal mask hide the padding?"
+# motive = "the padding stands in front"
 # shown = "who knew that"
-# action = "def both_masks(real):"
+# action = 'predict("padding_in_front")'
 # ///
 
 # %% [markdown]
@@ -80,7 +75,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-`partners.draw(generator, 64)` draws 64 parties. It returns three tensors: the tokens `x`, of shape (64, 8, 13); the `right` card of each guest, (64, 8); and the position `where` each guest's partner stands, (64, 8). Positions count from 0.
+`partners.draw(generator, 64)` draws 64 parties. It returns the tokens `x`, the `right` card of each guest, and the position `where` the guest's partner stands, counted from 0.
 
 A guest at a party is one token, a row of 13 numbers. A 1 among the first eight says which guest it is. A 1 among the last five says which card the guest wears. The other eleven numbers are 0. Here is the first party:
 """
@@ -94,15 +89,15 @@ figures.tokens(x[0])
 
 # %% [markdown]
 r"""
-Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0. So the right card of guest 5 is 0. The picture shows the eight tokens, with two 1s in each row.
+Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens, with two 1s in each row.
 
 ## 1 · Five products
 
-In 02a, `x` was one sequence, a matrix of shape $(n, d)$. Here `x` holds 64 sequences, one for each party, so it has one more axis in front, the **batch axis**. The formulas stay those of 02a and 02b:
+In 02a, `x` was one sequence, a matrix of shape $(n, d)$: $n$ tokens of $d$ numbers. Here `x` holds $b = 64$ sequences, one for each party, so it has one more axis in front, the **batch axis**. The formulas stay those of 02a and 02b:
 
 $$Q = x W_q \qquad K = x W_k \qquad V = x W_v \qquad A = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) \qquad O = A V$$
 
-$A$ holds the weights and $O$ the outputs. All parties share the three matrices.
+$A$ holds the weights and $O$ the outputs. All parties share the three matrices. Queries and keys have $d_k$ numbers, and we choose 10. Values and outputs have $d_v = 5$, one for each card.
 
 | | shape | here |
 |---|---|---|
@@ -113,7 +108,7 @@ $A$ holds the weights and $O$ the outputs. All parties share the three matrices.
 | $A$ | $(b, n, n)$ | (64, 8, 8) |
 | $V$, $O$ | $(b, n, d_v)$ | (64, 8, 5) |
 
-In torch, `@` multiplies the matrices in the last two axes, for each party by itself, and `.mT` transposes them. Row $i$ of $Q$ is query $i$, and column $j$ of $K^\top$ is key $j$. So entry $(i, j)$ of $Q K^\top$ is the dot product of query $i$ and key $j$. That is why $A$ has, for each party, a row for each query and a column for each key.
+In torch, `@` multiplies the matrices in the last two axes, for each party by itself, and `.mT` transposes them. Row $i$ of $Q$ is query $i$, and column $j$ of $K^\top$ is key $j$. So entry $(i, j)$ of $Q K^\top$ is the dot product of query $i$ and key $j$.
 """
 
 # %% [markdown] tags=["exercise:self_attention"]
@@ -123,7 +118,7 @@ In torch, `@` multiplies the matrices in the last two axes, for each party by it
 r"""
 ## 2 · What is learned?
 
-A layer keeps the three matrices as parameters, which start as small random numbers. The last two formulas are the library's `attend`. It divides the scores by $\sqrt{d_k}$ by itself, and returns the pair of outputs and weights, also called `.output` and `.weights`.
+A layer keeps the three matrices as parameters, which start as small random numbers. `attend(q, k, v)` computes the last two formulas, and returns the pair `.output` and `.weights`.
 """
 
 
@@ -141,7 +136,7 @@ class SelfAttention(nn.Module):
 
 # %% [markdown]
 r"""
-Each output has $d_v = 5$ numbers, one for each card. They are **logits**: the largest one is the layer's answer, and the loss, cross-entropy, compares them with the right card. Each of the 800 training steps draws 64 new parties:
+The five numbers of an output are **logits**: the largest one is the layer's answer, and the loss, cross-entropy, compares them with the right card. Each of the 800 training steps draws 64 new parties:
 """
 
 
@@ -162,18 +157,17 @@ def train(layer):
 layer = SelfAttention(13, 10, 5)
 before = layer(x[0]).weights.detach()
 train(layer)
-new, answer, position = partners.draw(torch.Generator().manual_seed(1), 500)
-named = layer(new).output.argmax(-1)
-print(f"right at 500 unseen parties: {(named == answer).float().mean():.2f}")
+new_x, new_right, new_where = partners.draw(torch.Generator().manual_seed(1), 500)
+frequent = new_x[..., 8:].argmax(-1).mode(-1, keepdim=True).values  # in each party
+for name, named in {"layer": layer(new_x).output.argmax(-1), "most frequent card": frequent}.items():
+    print(f"{name:19}{(named == new_right).float().mean():.2f} right")
 
 # %% tags=["proof"]
-assert (named == answer).float().mean() > 0.99
-frequent = new[..., 8:].argmax(-1).mode(-1, keepdim=True).values
-assert f"{(frequent == answer).float().mean():.2f}" == "0.40"
+assert (layer(new_x).output.argmax(-1) == new_right).float().mean() > 0.99
 
 # %% [markdown]
 r"""
-The layer is right at parties that it has never seen, where naming a party's most frequent card is right in 40 % of all cases. Here are its weights at the first party:
+The layer is right at 500 parties that it has never seen. Naming the most frequent card of each party would be right in 40 % of all cases. Here are the layer's weights at the first party:
 """
 
 # %% tags=["trained"]
@@ -181,7 +175,7 @@ figures.found_partners(before, layer(x[0]).weights.detach(), where[0])
 
 # %% [markdown]
 r"""
-Before training, each row spreads its weight over all guests. After training, each row has one bright cell, in the column where the partner stands. The right table shows where that is.
+Before training, each row spreads its weight over all guests. Afterwards each row has one bright cell, where the partner stands, as the right table shows.
 
 How does a row find this column? Take one score apart. It is $q_i \cdot k_j / \sqrt{10}$, and since $q_i = x_i W_q$ and $k_j = x_j W_k$,
 
@@ -198,8 +192,10 @@ M = (layer.w_q @ layer.w_k.mT).detach()
 figures.learned_relation(M, partners.PARTNER)
 
 # %%
-print("guest     ", *range(8))
-print("looks for ", *M[:8, :8].argmax(-1).tolist())
+print("guest      ", *range(8))
+print("looks for  ", *M[:8, :8].argmax(-1).tolist())
+print("card       ", *range(5))
+print("raises most", *layer.w_v[8:].argmax(-1).tolist())
 
 # %% tags=["proof"]
 assert torch.equal(M[:8, :8].argmax(-1), partners.PARTNER)
@@ -208,14 +204,15 @@ strengths = block.gather(1, partners.PARTNER[:, None])
 block.scatter_(1, partners.PARTNER[:, None], 0.0)
 assert strengths.min() > 20 > 15 > block.max() and block.min() < -5
 assert max(M[:8, 8:].abs().max(), M[8:].abs().max()) < 4
+assert torch.equal(layer.w_v[8:].argmax(-1), torch.arange(5))
 
 # %% [markdown]
 r"""
-There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The second printed line gives the brightest column of each row, and these are the partners in the right picture. **What this layer knows about pairs of tokens stands in $W_q W_k^\top$.** (We can read it so directly because each token is two 1s: each row of $M$ belongs to one guest or one card.)
+There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
 
-The other entries of the block are smaller, and many of them are negative. The entries of the other three blocks are close to 0.
+Guest 0 looks for guest 3, but guest 3 for guest 5: $M$ is not symmetric. With $W_q = W_k$ it would be, and that is why there are two matrices.
 
-Nobody told the layer who is whose partner. But the right card is always the partner's card, so the loss falls when weight moves to the partner. That is why training raised the eight bright entries.
+The third matrix, $W_v$, says what is passed on. Its last five rows belong to the cards. The last printed line gives the largest entry of each: card 0 raises logit 0 most, card 1 logit 1, and so on. Once $W_v$ names the cards, the loss falls when weight moves to the partner. Larger entries for partners do this, and so do negative ones for others: the block has both.
 
 **"Attention learns the weights."** No: it learns the matrices. From them the weights are computed, anew for each party. So the answers should follow when we change a matrix by hand:
 """
@@ -237,7 +234,7 @@ Guest 0 named 2, the card of guest 3. Now it names 4, the card of guest 6. Guest
 
 ## 3 · Hide the future
 
-Let the guests come one by one, in the order in which they stand, and let each answer on arrival. Then a guest may look only at those who have come, itself included: row $i$ may look at columns 0 to $i$. A mask that says this is called **causal**. `causal(n)` returns it, of shape $(n, n)$, with True for *may look*.
+Let the guests come one by one, in the order in which they stand, and answer on arrival. Then a guest may look only at those who have come, itself included: row $i$ may look at columns 0 to $i$. A mask that says this is called **causal**. `causal(n)` returns it, of shape $(n, n)$, with True for *may look*.
 
 A language model needs the same mask. In training it predicts each row's next word, for all rows at once:
 
@@ -256,15 +253,15 @@ predict("zeros_after")
 
 # %% [markdown]
 r"""
-A test can tell. Replace one token by another, and see which outputs move. Do this for each token in turn, and write the result into a table with a row for each output and a column for each replaced token. If the future is hidden, a later token moves no earlier output: the table is 0 above the diagonal.
+A test can tell. Replace one token by another, and see which outputs move. Do this for each token in turn. The result is a table with a row for each output and a column for each replaced token. If the future is hidden, a later token moves no earlier output, so the table is 0 above the diagonal.
 """
 
 # %% [markdown] tags=["exercise:influence"]
-# `layer(x)` gives the outputs, (b, n, d_v), of tokens `x`, (b, n, d). Replace token j of `x` by token j of `other`, which has the shape of `x`. Entry (i, j) of the table, (n, n), is the largest change in output i: over all sequences, and over all numbers of the output.
+# `f` is any function that turns tokens `x`, (b, n, d), into one tensor of outputs, (b, n, d_v). Replace token j of `x` by token j of `other`, which has the same shape. Entry (i, j) of the table, (n, n), is the largest absolute change in output i, over all sequences and all numbers of the output. (`t.amax((0, 2))` is the largest over axes 0 and 2.)
 
 # %% [markdown]
 r"""
-We test the first idea, and what 02a did: forbidden scores become $-\infty$ before the softmax. As `other`, each party takes the tokens of the party before it in the batch.
+We test two ways: zeros after the softmax, and, as in 02a, $-\infty$ before it. `s.masked_fill(m, c)` writes $c$ where $m$ is True, and `~` exchanges True and False. The token that takes another's place comes from the same position of another party.
 """
 
 
@@ -286,29 +283,15 @@ tables = {way.__name__: yours("influence")(way, x, other).detach() for way in (z
 figures.influence(tables)
 
 # %% tags=["proof"]
-assert tables["zeros_after"].triu(1).max() > 1 and tables["inf_before"].triu(1).max() == 0
+assert tables["zeros_after"][6, 7] > 1 and tables["inf_before"].triu(1).max() == 0
 
 # %% [markdown]
 r"""
-On the right, all entries above the diagonal are 0. On the left they are not: a later token moves earlier outputs, so the future **leaks**.
+On the right, all entries above the diagonal are 0. On the left they are not: replacing token 7, the last one, moves a logit of output 6 by more than 1. The future **leaks**.
 
-**"A weight of 0 hides a token."** It does only if the token's score was hidden before the division. Take a guest whose partner comes later. The partner's score makes up nearly all of the row's sum, so softmax leaves the guest's other weights near 0. They stay near 0 when the partner's weight is set to 0. With somebody else in the partner's position they would be larger. So they betray who is still to come.
+**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. With somebody else in that position they would be larger. So they tell who is still to come.
 
-With $-\infty$ as its score, the partner adds $e^{-\infty} = 0$ to the sum. `attend` does so with its `mask`. Now the guests can come one by one:
-"""
-
-# %%
-predict("one_by_one")
-
-# %%
-hit = layer(new, causal(8)).output.argmax(-1) == answer
-come = position <= torch.arange(8)  # the partner stands no later than the guest
-for name, some in {"partner has come": hit[come], "not yet": hit[~come], "all": hit}.items():
-    print(f"{name:17}{some.float().mean():.1f}")
-
-# %% [markdown]
-r"""
-Where the partner has come, the layer is right. Where the partner has not come, it can only guess, and one guess in five is right. Both happen equally often, so together this makes $\frac12 \cdot 1 + \frac12 \cdot \frac15 = 0.6$. The matrices have not changed: the mask decides who is seen.
+With $-\infty$ as its score, the partner adds $e^{-\infty} = 0$ to the sum. `attend` does so with its `mask`.
 
 ## 4 · In real work: a batch of sentences
 
@@ -324,7 +307,15 @@ for sentence, row in zip(sentences, real.int().tolist(), strict=True):
 
 # %% [markdown]
 r"""
-In `real`, a 1 is a real word and a 0 is padding. Does the causal mask hide the padding? Random rows stand for the words, and a new layer with random matrices reads the second sentence, *time flies*:
+In `real`, a 1 is a real word and a 0 is padding.
+"""
+
+# %%
+predict("padding_in_front")
+
+# %% [markdown]
+r"""
+Random rows stand for the words, and a new layer with random matrices reads the second sentence, *time flies*:
 """
 
 
@@ -341,7 +332,7 @@ figures.influence({"causal mask": second(causal(5))})
 
 # %% [markdown]
 r"""
-Rows 3 and 4 are the two real words. Replacing the padding, in columns 0 to 2, moves both. Here is the trap: padding in front lies in the past, and the causal mask hides only the future. So a key must pass two masks. `a & b` is True where both are True.
+Rows 3 and 4 are the two real words. Replacing the padding, in columns 0 to 2, moves both: padding in front lies in the past, and the causal mask hides only the future. So a key must pass two masks. `a & b` is True where both are True.
 """
 
 # %% [markdown] tags=["exercise:both_masks"]
@@ -356,37 +347,41 @@ figures.influence({"both masks": second(both[1])})
 
 # %% [markdown]
 r"""
-Only real words move real words now. The rows of the padding may look at nothing, so `attend` gives zeros for them, and nothing moves zeros. torch has the last two formulas, mask included, as one function, `F.scaled_dot_product_attention`: its outputs are the same to four decimals.
+Only real words move real words now. The rows of the padding may look at nothing. By the formula such a row is 0 / 0, which is nan; `attend` gives zeros, and nothing moves zeros. So does `F.scaled_dot_product_attention`, torch's own function for the last two formulas, which differs from ours by 0.0000. In its `attn_mask`, True means *may look*, as here.
 
 ## To carry away
 
-`notebooks/carry/attention.py` is this chapter in plain torch, one file to copy. It holds `attend`, the masks, and your table:
+`notebooks/carry/attention.py` is this chapter in plain torch, one file to copy. Two of its functions, with the guard against nan in the lines with `empty`:
 """
 
 # %%
 from carry import attention as carried
 
-show_source(carried.attend)
-show_source(carried.influence)
+show_source(carried.attend, carried.influence)
 
 # %% [markdown]
 r"""
-The file gets the trained matrices and the first party:
+Now the guests of the first party come one by one: the carried `attend` gets the trained matrices, and the file's own causal mask.
 """
 
-# %%
+# %% tags=["nbval-ignore-output"]
 q, k, v = x @ layer.w_q, x @ layer.w_k, x @ layer.w_v
-output, _ = carried.attend(q, k, v)
-print("right card ", *right[0].tolist())
-print("it names   ", *output[0].argmax(-1).tolist())
+output, _ = carried.attend(q, k, v, mask=carried.causal(8))
+print("partner has come ", *(where[0] <= torch.arange(8)).int().tolist())
+print("right card       ", *right[0].tolist())
+print("it names         ", *output[0].argmax(-1).tolist())
+
+# %% tags=["proof"]
+come = where[0] <= torch.arange(8)
+assert torch.equal(output[0].argmax(-1)[come], right[0][come]) and come.sum() == 3
 
 # %% [markdown]
 r"""
-All eight cards are right.
+Where the first line has a 1, the named card is right. The other five guests can only guess. The matrices have not changed: the mask decides who is seen.
 
 **To remember.** Self-attention is five products and a softmax; a mask says what it may see.
 
-- What is known about pairs stands in $W_q W_k^\top$; the weights are computed for each input.
+- Whom a token looks for stands in $W_q W_k^\top$; the weights are computed for each input.
 - Hide before the softmax, with $-\infty$; join masks with `&`.
 - Replace each token in turn, and see which outputs move.
 

@@ -128,5 +128,5 @@ def _told(name: str, table: Tensor) -> str:
     """Where a table of influences is 0."""
     upper = "some numbers are above 0" if table.triu(1).any() else "all is 0"
     hidden = [str(j) for j in range(len(table)) if not table[:, j].any()]
-    columns = f" The columns of tokens {', '.join(hidden)} are 0." if hidden else ""
-    return f"{name}: above the diagonal {upper}.{columns}"
+    columns = f"the columns of tokens {', '.join(hidden)} are 0" if hidden else "no column is 0 throughout"
+    return f"{name}: above the diagonal {upper}; {columns}."

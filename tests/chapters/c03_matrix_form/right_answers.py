@@ -28,9 +28,9 @@ RIGHT = {
         ),
     ),
     "influence": (
-        lambda layer, x, other: torch.stack(
+        lambda f, x, other: torch.stack(
             [
-                (layer(torch.cat((x[:, :j], other[:, j : j + 1], x[:, j + 1 :]), 1)) - layer(x))
+                (f(torch.cat((x[:, :j], other[:, j : j + 1], x[:, j + 1 :]), 1)) - f(x))
                 .abs()
                 .flatten(2)
                 .amax(-1)
@@ -39,16 +39,16 @@ RIGHT = {
             ],
             dim=1,
         ),
-        lambda layer, x, other: torch.stack(
+        lambda f, x, other: torch.stack(
             [
-                (layer(torch.where(here[:, None], other, x)) - layer(x)).abs().amax(dim=2).max(dim=0).values
+                (f(torch.where(here[:, None], other, x)) - f(x)).abs().amax(dim=2).max(dim=0).values
                 for here in torch.eye(x.shape[1]).bool()
             ]
         ).T,
-        lambda layer, x, other: torch.tensor(
+        lambda f, x, other: torch.tensor(
             [
                 [
-                    (layer(x + (other - x) * (torch.arange(x.shape[1]) == j)[:, None]) - layer(x))[:, i]
+                    (f(x + (other - x) * (torch.arange(x.shape[1]) == j)[:, None]) - f(x))[:, i]
                     .abs()
                     .max()
                     .item()

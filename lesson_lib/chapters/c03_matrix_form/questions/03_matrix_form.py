@@ -23,14 +23,14 @@ def _more_self_attention(drawn: Draw) -> list[Case]:
     return [_tokens(1, 5, 7, 11, 3, 2, drawn), _tokens(11, 2, 3, 5, 7, 13, drawn)]
 
 
-def influence(layer, x, other):
+def influence(f, x, other):
     n = x.shape[1]
-    before = layer(x)
+    before = f(x)
     table = torch.zeros(n, n)
     for j in range(n):
         changed = x.clone()
         changed[:, j] = other[:, j]
-        table[:, j] = (layer(changed) - before).abs().amax((0, 2))
+        table[:, j] = (f(changed) - before).abs().amax((0, 2))
     return table
 
 
@@ -51,7 +51,7 @@ def _two(seed: int, *shape: int, drawn: Draw = drawn) -> Case:
 
 
 def _more_influence(drawn: Draw) -> list[Case]:
-    return [{"layer": one, **_two(51, 3, 5, 2, drawn=drawn)} for one in (_itself, _sums, _turned)]
+    return [{"f": one, **_two(51, 3, 5, 2, drawn=drawn)} for one in (_itself, _sums, _turned)]
 
 
 def both_masks(real):
@@ -94,9 +94,9 @@ CODE = {
     "influence": Code(
         solution=influence,
         cases=(
-            lambda: [{"layer": _itself, "x": table([[[1.0], [2.0]]]), "other": table([[[4.0], [0.0]]])}],
-            lambda: [{"layer": _sums, **_two(61, 1, 3, 2)}],
-            lambda: [{"layer": _turned, **_two(71, 2, 4, 3)}],
+            lambda: [{"f": _itself, "x": table([[[1.0], [2.0]]]), "other": table([[[4.0], [0.0]]])}],
+            lambda: [{"f": _sums, **_two(61, 1, 3, 2)}],
+            lambda: [{"f": _turned, **_two(71, 2, 4, 3)}],
         ),
         hidden=_more_influence,
     ),
