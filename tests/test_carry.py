@@ -176,13 +176,10 @@ def test_widths_that_do_not_fit_get_a_sentence(sizes):
         attention.MultiHeadAttention(d_model, n_heads, n_key_heads=shared)
 
 
-def test_leak_tries_every_token():
+def test_influence_is_the_mask():
     x = torch.randn(B, N, D)
     hole = causal(N)
-    hole[0, 1] = True  # token 0 looks at token 1 alone
-
-    def layer(mask):
-        return lambda x: attention.attend(x, x, x, mask=mask)[0]
-
-    assert attention.leak(layer(causal(N)), x) == 0.0
-    assert attention.leak(layer(hole), x) > 0.01 < attention.leak(layer(None), x)
+    hole[0, 1] = True  # token 0 looks at token 1, and at no other that comes later
+    for mask in (hole, causal(N), torch.ones(N, N, dtype=torch.bool)):
+        table = attention.influence(lambda x, mask=mask: attention.attend(x, x, x, mask=mask)[0], x)
+        assert torch.equal(table > 1e-3, mask) and table[~mask].eq(0).all()

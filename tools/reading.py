@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lesson_lib.cli import kinds, sources
+from lesson_lib.cli import kinds, quoted, sources
 from lesson_lib.cli.sources import ROOT, BuildError
 
 LINES, CELLS, KIB, IDEAS = 200, 50, 600, 12  # of a part, at most
@@ -263,11 +263,8 @@ def terms(texts: Sequence[str], seen: set[str], meanings: dict[str, str]) -> Ite
 
 
 def sentence(text: str, place: int) -> str:
-    """The sentence of a text that stands around a place, or its row of a table."""
-    ends = [m.end() for m in re.finditer(r"[.!?](?=[\s*])|\n\s*\n|\n(?=[|>-])|\|\n", text)]
-    start = max((end for end in ends if end <= place), default=0)
-    stop = min((end for end in ends if end > place), default=len(text))
-    return " ".join(plain(text[start:stop]).split()).removeprefix("- ")
+    """The sentence of a text that stands around a place, as a reader sees it."""
+    return " ".join(plain(quoted.sentence(text, place)).split()).removeprefix("- ")
 
 
 def imported(module: str, name: str) -> object:

@@ -3,7 +3,7 @@
     attend                output and weights of queries, keys, values; with a mask, a bias, dropout
     causal, padding       masks: True = may look; join two with &
     MultiHeadAttention    the layer: self- and cross-attention, shared keys, or torch's fused kernel
-    leak                  a test: do earlier outputs move when a later token changes?
+    influence             a test: which outputs move when a token is replaced?
     python attention.py   trains three matrices for some seconds, and reads a secret in them
 
 Shapes: b sequences, h heads, n queries, m keys; d numbers in a query or key, d_v in a value.
@@ -95,17 +95,20 @@ class MultiHeadAttention(nn.Module):
 
 
 @torch.no_grad()
-def leak(layer, x):
-    """How far an output of layer(x) moves at most when a LATER token of x (b, n, d) changes.
+def influence(f, x, other=None):
+    """Table (n, n): how far output i of f(x) moves at most when token j of x (b, n, d) is replaced.
 
-    Each token is replaced in turn. Dropout must be off: layer.eval().
+    f(x) is one tensor (b, n, ...). The table is 0 above the diagonal where f is causal, and in the columns
+    of hidden tokens. `other` has the tokens to take (default: random). Dropout must be off: layer.eval().
     """
-    before, most = layer(x), 0.0
-    for token in range(1, x.shape[1]):
-        other = x.clone()
-        other[:, token] = torch.randn_like(other[:, token])
-        most = max(most, (layer(other) - before)[:, :token].abs().max().item())
-    return most
+    other = torch.randn_like(x) if other is None else other
+    before, n = f(x), x.shape[1]
+    table = x.new_zeros(n, n)
+    for j in range(n):
+        changed = x.clone()
+        changed[:, j] = other[:, j]
+        table[:, j] = (f(changed) - before).abs().flatten(2).amax((0, 2))
+    return table
 
 
 def party(secret, b, cards=5):
@@ -138,6 +141,7 @@ if __name__ == "__main__":
     x, right = party(secret, 500)
     for name, mask in {"all may look": None, "causal": causal(8)}.items():
         hits = (layer(x, mask).argmax(-1) == right).float().mean()
-        print(f"{name:13} right {hits:.2f}  leak {leak(lambda x, m=mask: layer(x, m), x):.2f}")
+        leak = influence(lambda x, m=mask: layer(x, m), x).triu(1).max()
+        print(f"{name:13} right {hits:.2f}  a later token moves an output by {leak:.2f}")
     print("secret ", *secret.tolist())
     print("found  ", *(w_q @ w_k.T)[:8, :8].argmax(-1).tolist())

@@ -101,7 +101,7 @@ for row in history.rows[::3]:
 r"""
 ## 2 · How good is it?
 
-The loss falls from 4 bits to 1.9 (means of 180 steps), on text that is read again and again. Now the **bits per character** of topics kept for testing:
+The loss falls from «4» bits to «1.9» (means of 180 steps), on text that is read again and again. Now the **bits per character** of topics kept for testing:
 """
 
 # %%
