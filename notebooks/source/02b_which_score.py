@@ -1,47 +1,40 @@
 # /// ideas
-# [look_up]
+# ["look-up task"]
 # says = "a task that a soft look-up can learn: new lists of pairs of a symbol and an answer; asked for a symbol, name its answer"
 # motive = "Two models learn to look things up"
 # shown = "the right answer is 2"
 # action = 'predict("who_learns")'
-#
-# [saturated]
+# ["saturated softmax"]
 # says = "a softmax is saturated where one weight is nearly 1 and all others are nearly 0; at width 256 this happens by chance, before training"
 # motive = "How does each model divide its weight"
 # shown = "figures.list_weights(before, pairs, place)"
 # action = 'predict("growth")'
-#
-# [spread]
-# says = "q · k, for independent numbers with mean 0 and variance 1 has the standard deviation √d, d being the width"
+# ["the spread of dot products"]
+# says = "for independent numbers with mean 0 and variance 1, q · k has the standard deviation √d, d being the width"
 # motive = "What does this mean for a dot product?"
 # shown = "figures.spreads"
 # action = 'predict("growth")'
-#
-# [scaled_dot_product]
+# ["scaled dot product"]
 # says = "the scaled dot product is q · k / √d: its standard deviation starts at 1 for every width"
 # motive = "and the standard deviation is 1 at every width"
 # shown = 'yours("scaled_scores")(q, k).std()'
 # action = "check(scaled_scores)"
-#
-# [heard]
+# ["the push on a key"]
 # says = "the derivatives of softmax by score j are w_j - w_j² and -w_i w_j; each has the factor w_j, so a key of weight 0 is not pushed by the loss"
 # motive = "How does the weight"
 # shown = "figures.pushes(push)"
 # action = 'predict("who_is_heard")'
-#
-# [chance]
+# ["chance decides"]
 # says = "without the division chance decides what is learned: symbols whose own key starts with a low score stay at guessing"
 # motive = "Which symbols can the plain model learn?"
 # shown = "Asked for one of the 20 highest"
 # action = 'predict("what_mends")'
-#
-# [start]
-# says = "the root changes where a model starts, not what it can compute: shorter vectors do the same, longer ones undo it; a larger learning rate does not help"
+# ["a start, no capacity"]
+# says = "the root changes where a model starts, not what it can compute: shorter vectors do the same, longer ones undo it; a larger learning rate is no cure"
 # motive = "A larger learning rate would mend the plain model"
 # shown = "(4q) \\cdot (4k) / 16 = q \\cdot k"
 # action = "check(short_start)"
-#
-# [once]
+# ["divide once"]
 # says = "torch's scaled_dot_product_attention divides by the root itself; scale=1.0 switches that off; compare logits before and after"
 # motive = "Some trained models do not divide"
 # shown = "accuracy 1.00  largest difference 0.0000"
@@ -54,7 +47,7 @@ r"""
 
 Two models learn to look things up in a list. They differ in one division. Do both of them learn it?
 
-**Afterwards you can** see in a layer's first scores why it does not learn; write the score that nearly all models use; move a trained layer to torch's function without breaking it.
+**Afterwards you can** see in a layer's first scores why it does not learn; write the score that nearly all models use, and start a layer that does without it.
 
 {about}
 
@@ -176,20 +169,20 @@ assert 0.35 < accuracy["plain"][-1] < 0.7
 
 # %% [markdown]
 r"""
-After 80 steps the scaled model is right in nearly all unseen lists. The plain one climbs slowly, and after 200 steps it is right in about half of them. (This is one learning rate and one seed; the [evidence](evidence/02_scoring_evidence.ipynb) has three of each.)
+After 80 steps the scaled model is right in nearly all unseen lists. The plain one climbs slowly, and after 200 steps it is right in about half of them. (One learning rate, one seed; the [evidence](evidence/02_scoring_evidence.ipynb) has three of each.)
 
 Is the plain model too weak? No: $q \cdot k / 16 = \frac q4 \cdot \frac k4$. With queries and keys a quarter as long, the plain model computes the scores of the scaled one. So it could compute the scaled model's solution, but training does not lead there.
 
 ## 1 · Before the first step
 
-How does each model divide its weight among the keys of list 0 before training? `weights_of` returns the 20 weights.
+How does each model divide its weight among the keys of list 0 before training?
 """
 
 
 # %%
 def weights_of(model):
     with torch.no_grad():
-        return model.scores(asked[:1], symbols[:1]).softmax(-1)[0, 0]
+        return model.scores(asked[:1], symbols[:1]).softmax(-1)[0, 0]  # (20,)
 
 
 place = pairs.index("53:2")
@@ -222,7 +215,7 @@ figures.spreads(random_scores)
 
 # %% [markdown] tags=["slide"]
 r"""
-At width 4 nearly all scores lie between −6 and 6, at width 256 between −48 and 48. The standard deviations are close to the roots of the widths, 2, 16 and 32.
+At width 256 the scores spread much wider than at width 4. The standard deviations are close to the roots of the widths, «2», «16» and «32».
 
 Why the roots? A product $q_i k_i$ of two independent numbers with mean 0 has mean 0, so its variance is $E[q_i^2 k_i^2] = E[q_i^2] \, E[k_i^2] = 1$. Variances of independent terms add up. So a sum of $d$ such products has the variance $d$, and the standard deviation $\sqrt d$.
 
@@ -233,14 +226,13 @@ At width 256 two scores easily lie 16 apart, and then one weight is $e^{16}$ tim
 # Nearly all models use this score, the **scaled dot product**. Write it for $n$ queries and $m$ keys of any width.
 
 # %%
-# yours(name) is your function, or the course's until yours has passed its check
 for d in (4, 256, 1024):
     q, k = torch.randn(300, d), torch.randn(300, d)
     print(f"width {d:4}   {yours('scaled_scores')(q, k).std():.1f}")
 
 # %% [markdown]
 r"""
-The standard deviation is 1.0 at all three widths.
+The standard deviation is «1.0» at all three widths.
 
 ## 2 · What saturation does to learning
 
@@ -253,9 +245,7 @@ Both have the factor $w_j$. The loss $L$ depends on $s_j$ only through the weigh
 $$\frac{\partial L}{\partial s_j} = \sum_i \frac{\partial L}{\partial w_i} \, \frac{\partial w_i}{\partial s_j},$$
 
 and every term of this sum has the factor $w_j$. The size of $\partial L / \partial s_j$ is the **push** of the loss on key $j$. So a key with a weight of nearly 0 is hardly pushed, even if it is the right one. Without a push its vector does not learn either: in the plain
-model $s_j = q \cdot k_j$, so $\partial L / \partial k_j = \partial L / \partial s_j \; q$.
-
-`pushes` returns the push on the right key in each of the 4,000 lists:
+model $s_j = q \cdot k_j$, so $\frac{\partial L}{\partial k_j} = \frac{\partial L}{\partial s_j} \, q$.
 """
 
 # %%
@@ -273,12 +263,13 @@ def pushes(model):
 
 push = {"plain": pushes(fresh(1)), "scaled": pushes(fresh(16))}
 for name, sizes in push.items():
-    print(f"{name:7} stronger than .001 in {(sizes > 0.001).float().mean():.2f} of the lists")
+    share = (sizes > 0.001).float().mean()
+    print(f"{name:7} stronger than .001 in {share:.2f} of the lists")
 figures.pushes(push)
 
 # %% [markdown]
 r"""
-In the plain model the right key gets a push stronger than .001 (right of the dotted line) in only 6 % of the lists. In most lists it is even below $10^{-6}$. In the scaled model it is stronger than .001 in 93 %.
+In the plain model the right key gets a push stronger than .001 (right of the dotted line) in only «6» % of the lists. In most lists it is even below $10^{-6}$. In the scaled model it is stronger than .001 in «93» %.
 
 Which symbols can the plain model learn? The right key is the asked symbol's own key, and the score of a query with its own key is the same in every list. If this score starts high, by chance, the right key has weight and is pushed; if it starts low, it is not. So we order the
 symbols by this first score, and compare the accuracy for the 20 highest and the 20 lowest:
@@ -321,9 +312,10 @@ its scores are small, and it learns all of them. **In the plain model, chance de
 predict("what_mends")
 
 # %% [markdown] tags=["exercise:short_start"]
-# A quarter is right for width 256. What is right for other widths? Write a function that makes first vectors short enough for the plain dot product. Then three more models train.
+# A quarter is right for width 256. What is right for other widths? Write a function that makes first vectors short enough for the plain dot product.
 
 # %% tags=["trained"]
+# three more models
 fast, short, long = fresh(1), fresh(1), fresh(16)
 with torch.no_grad():
     for table in (short.query.weight, short.key.weight):
@@ -337,7 +329,7 @@ figures.learning(accuracy, every=10, guessing=1 / 8)
 
 # %% tags=["proof"]
 assert accuracy["plain, short start"][8] > 0.95
-assert max(accuracy["plain, rate 0.04"][-1], accuracy["scaled, 4 times as long"][-1]) < 0.7
+assert accuracy["scaled, 4 times as long"][-1] < 0.65
 
 # %% tags=["nbval-ignore-output"]
 print(f"plain, rate 0.04, for the 20 lowest: {by_start(fast)[1]:.2f}")
@@ -347,7 +339,7 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 
 # %% [markdown]
 r"""
-With your start the plain model learns. It is even faster than the scaled one, since Adam's steps are as long as before, and count more in shorter vectors. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
+With your start the plain model learns, and faster than the scaled one: Adam's steps are as long as before, and count more in shorter vectors. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
 With the larger learning rate Adam's steps are longer, and yet the plain model is again right in about half of the lists. For the 20 lowest symbols it does little more than guess, because the steps follow the keys that have weight, and the right keys have none.
 
@@ -367,7 +359,7 @@ assert after["scaled, after training"][place] > 0.95
 
 # %% [markdown]
 r"""
-The plain model still gives its weight to symbol 24. The scaled model gives it to 53:2. Its softmax is now saturated as well, but by learning: large scores do harm where chance has made them.
+The plain model still gives its weight to symbol 24. The scaled model gives it to 53:2. **"A saturated softmax is bad."** Here it is right: learning has made these scores large. Saturation does harm where chance has made it.
 
 ## In real work
 
@@ -393,17 +385,16 @@ for options in ({}, {"scale": 1.0}):
 
 # %% tags=["proof"]
 assert 0.3 < (by_torch({}).argmax(-1) == unseen_target).float().mean() < 0.65
-assert (by_torch({}) - short(*unseen)).abs().max() > 7
 assert (by_torch({"scale": 1.0}) - short(*unseen)).abs().max() < 1e-4
 
 # %% [markdown]
 r"""
-No error comes, but only about half of the answers are right, and some logits are off by 9: the scores were divided by 16, and the model never learned with that. With `scale=1.0` torch divides by nothing, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
+No error comes, but only about half of the answers are right: the scores were divided by 16, and the model never learned with that. With `scale=1.0` torch divides by nothing, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
 trained model to another function compares the logits before and after.
 
 ## To carry away
 
-`carry/attention.py` has this part's division in the first line of `attend`:
+In `carry/attention.py` the first line of `attend` is this part's division:
 """
 
 # %%
@@ -413,7 +404,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-It divides the query before the product, which gives the same scores. `mask` hides keys, as in 02a; `score_bias` and `dropout` wait for later chapters. We run it on list 0, with the trained vectors of the scaled model:
+It divides the query before the product, which gives the same scores. The mask is that of 02a; `score_bias` and `dropout` wait for later chapters. We run it on list 0, with the trained vectors of the scaled model:
 """
 
 # %% tags=["nbval-ignore-output"]
