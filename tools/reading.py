@@ -280,7 +280,9 @@ def introduced(codes: Sequence[str], seen: set[str]) -> Iterator[str]:
         for node in ast.walk(ast.parse(re.sub(r"^\s*[%!].*$", "", code, flags=re.M))):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("lesson_lib"):
                 continue
-            for name in (alias.name for alias in node.names if alias.name not in seen):
+            names = [alias.name for alias in node.names]
+            names = importlib.import_module(node.module).__all__ if names == ["*"] else names
+            for name in (name for name in names if name not in seen):
                 seen.add(name)
                 thing = imported(node.module, name)
                 told = inspect.isfunction(thing) or inspect.isclass(thing) or inspect.ismodule(thing)

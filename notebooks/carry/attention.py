@@ -19,9 +19,10 @@ def attend(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
 
     The query is (..., n, d), the key (..., m, d), the value (..., m, d_v).
     mask (..., n, m) is boolean, score_bias (..., n, m) is added to the scores. A query that may look at
-    nothing gets zeros. The weights are those before dropout.
+    nothing gets zeros. The weights are those before dropout. (The query is divided, not the product: in
+    float16, which ends at 65,504, the product could overflow.)
     """
-    scores = (query * query.shape[-1] ** -0.5) @ key.mT  # divide first: float16 ends at 65,504
+    scores = (query * query.shape[-1] ** -0.5) @ key.mT
     if score_bias is not None:
         scores = scores + score_bias
     if mask is not None:
@@ -49,7 +50,8 @@ def causal(n, *, queries=None, device=None):
     """Mask (queries, n): each token may look at itself and at earlier ones.
 
     Without `queries` there are n of them. With a cache only the last tokens ask: causal(9, queries=2) has
-    the last two of nine rows. (torch's is_causal=True would give the first two.)
+    the last two of nine rows (torch's is_causal=True gives the first two). Where real (b, n) says which
+    tokens are no padding, causal(n) & real[:, None, :] hides both.
     """
     rows = torch.arange(n - (n if queries is None else queries), n, device=device)
     return torch.arange(n, device=device) <= rows[:, None]

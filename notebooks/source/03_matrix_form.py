@@ -1,7 +1,7 @@
 # /// ideas
 # ["batch axis"]
 # says = "x is (b, n, d), b sequences at once; `@` and `.mT` work on the last two axes, for each sequence by itself, and all sequences share the matrices"
-# motive = "Here `x` holds 64 sequences"
+# motive = "Here `x` holds $b = 64$ sequences"
 # shown = "(64, 8, 13)"
 # action = "def self_attention(x, w_q, w_k, w_v):"
 # ["five products"]
@@ -12,7 +12,7 @@
 # ["the relation"]
 # says = "q_i . k_j = x_i M x_j^T with M = W_q W_k^T: whom a token looks for stands in M, here in the block guest with guest; what is passed on stands in W_v"
 # motive = "How does a row find this column?"
-# shown = "looks for"
+# shown = "looks for   3 6 0 5 2 7 4 1"
 # action = 'predict("where_written")'
 # ["learned and computed"]
 # says = "the matrices are learned; the weights are computed from them, anew for each input; change a matrix by hand, and the answers follow"
@@ -75,7 +75,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-`partners.draw(generator, 64)` draws 64 parties. It returns the tokens `x`, the `right` card of each guest, and the position `where` the guest's partner stands, counted from 0.
+`partners.draw(generator, 64)` draws 64 parties. It returns the tokens `x`, the `right` card of each guest, and `where`, the position of the guest's partner, counted from 0.
 
 A guest at a party is one token, a row of 13 numbers. A 1 among the first eight says which guest it is. A 1 among the last five says which card the guest wears. The other eleven numbers are 0. Here is the first party:
 """
@@ -89,7 +89,7 @@ figures.tokens(x[0])
 
 # %% [markdown]
 r"""
-Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens, with two 1s in each row.
+Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens, two 1s in each.
 
 ## 1 · Five products
 
@@ -157,7 +157,7 @@ def train(layer):
 layer = SelfAttention(13, 10, 5)
 before = layer(x[0]).weights.detach()
 train(layer)
-new_x, new_right, new_where = partners.draw(torch.Generator().manual_seed(1), 500)
+new_x, new_right, _ = partners.draw(torch.Generator().manual_seed(1), 500)
 frequent = new_x[..., 8:].argmax(-1).mode(-1, keepdim=True).values  # in each party
 for name, named in {"layer": layer(new_x).output.argmax(-1), "most frequent card": frequent}.items():
     print(f"{name:19}{(named == new_right).float().mean():.2f} right")
@@ -167,7 +167,7 @@ assert (layer(new_x).output.argmax(-1) == new_right).float().mean() > 0.99
 
 # %% [markdown]
 r"""
-The layer is right at 500 parties that it has never seen. Naming the most frequent card of each party would be right in 40 % of all cases. Here are the layer's weights at the first party:
+The layer is right at 500 unseen parties, where naming each party's most frequent card is right in 40 % of all cases. Here are its weights at the first party:
 """
 
 # %% tags=["trained"]
@@ -181,7 +181,7 @@ How does a row find this column? Take one score apart. It is $q_i \cdot k_j / \s
 
 $$q_i \cdot k_j = x_i W_q \, (x_j W_k)^\top = x_i \, M \, x_j^\top \qquad \text{with} \qquad M = W_q W_k^\top$$
 
-$M$ has shape $(13, 13)$. The two 1s of token $i$ pick two rows of $M$: one of the first eight, for the guest, and one of the last five, for the card. The two 1s of token $j$ pick two columns in the same way. So four entries of $M$ add up to the dot product, one from each block: guest with guest, guest with card, card with guest, card with card.
+$M$ has shape $(13, 13)$. The two 1s of token $i$ pick two rows of $M$: one of the first eight, for the guest, and one of the last five, for the card. The two 1s of token $j$ pick two columns in the same way. So four entries of $M$ add up to the dot product, one from each block: guest with guest, guest with card, card with guest, card with card. (The row's side looks, the column's side is looked at.)
 """
 
 # %%
@@ -208,11 +208,11 @@ assert torch.equal(layer.w_v[8:].argmax(-1), torch.arange(5))
 
 # %% [markdown]
 r"""
-There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
+There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. The other three blocks are dark. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
 
-Guest 0 looks for guest 3, but guest 3 for guest 5: $M$ is not symmetric. With $W_q = W_k$ it would be, and that is why there are two matrices.
+The third matrix, $W_v$, says what is passed on. Its last five rows belong to the cards. The last printed line gives the largest entry of each: card 0 raises logit 0 most, card 1 logit 1, and so on.
 
-The third matrix, $W_v$, says what is passed on. Its last five rows belong to the cards. The last printed line gives the largest entry of each: card 0 raises logit 0 most, card 1 logit 1, and so on. Once $W_v$ names the cards, the loss falls when weight moves to the partner. Larger entries for partners do this, and so do negative ones for others: the block has both.
+How did training find this? At first each output mixes all cards of the party. The right card is one of them, so naming the cards already helps a little, and $W_v$ learns to do so. From then on the loss falls when weight moves to the partner.
 
 **"Attention learns the weights."** No: it learns the matrices. From them the weights are computed, anew for each party. So the answers should follow when we change a matrix by hand:
 """
@@ -289,7 +289,7 @@ assert tables["zeros_after"][6, 7] > 1 and tables["inf_before"].triu(1).max() ==
 r"""
 On the right, all entries above the diagonal are 0. On the left they are not: replacing token 7, the last one, moves a logit of output 6 by more than 1. The future **leaks**.
 
-**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. With somebody else in that position they would be larger. So they tell who is still to come.
+**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. With somebody else in that position they would be larger. So their size tells who is still to come.
 
 With $-\infty$ as its score, the partner adds $e^{-\infty} = 0$ to the sum. `attend` does so with its `mask`.
 
@@ -336,7 +336,12 @@ Rows 3 and 4 are the two real words. Replacing the padding, in columns 0 to 2, m
 """
 
 # %% [markdown] tags=["exercise:both_masks"]
-# `real` is (b, n), True for a real word. Return one mask, (b, n, n): the key is a real word, and it does not come later than the query.
+# `real` is (b, n), True for a real word. Return one mask, (b, n, n), True where the key is a real word and does not come later than the query.
+
+# %% [markdown]
+r"""
+torch computes the last two formulas by one function, `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`. In its mask, too, True means *may look*. We compare:
+"""
 
 # %%
 both = yours("both_masks")(real)  # (3, 5, 5)
@@ -347,21 +352,21 @@ figures.influence({"both masks": second(both[1])})
 
 # %% [markdown]
 r"""
-Only real words move real words now. The rows of the padding may look at nothing. By the formula such a row is 0 / 0, which is nan; `attend` gives zeros, and nothing moves zeros. So does `F.scaled_dot_product_attention`, torch's own function for the last two formulas, which differs from ours by 0.0000. In its `attn_mask`, True means *may look*, as here.
+The outputs are the same to four decimals. Only real words move real words now. The rows of the padding may look at nothing. By the formula such a row is 0 / 0, which is nan; both functions give zeros, and nothing moves zeros.
 
 ## To carry away
 
-`notebooks/carry/attention.py` is this chapter in plain torch, one file to copy. Two of its functions, with the guard against nan in the lines with `empty`:
+`notebooks/carry/attention.py`, whose `attend` 02a showed, holds the rest of this part, too:
 """
 
 # %%
 from carry import attention as carried
 
-show_source(carried.attend, carried.influence)
+show_source(carried.causal, carried.influence)
 
 # %% [markdown]
 r"""
-Now the guests of the first party come one by one: the carried `attend` gets the trained matrices, and the file's own causal mask.
+Let the guests of the first party come one by one, with the trained matrices:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -374,10 +379,11 @@ print("it names         ", *output[0].argmax(-1).tolist())
 # %% tags=["proof"]
 come = where[0] <= torch.arange(8)
 assert torch.equal(output[0].argmax(-1)[come], right[0][come]) and come.sum() == 3
+assert output[0, 0].argmax() == 2
 
 # %% [markdown]
 r"""
-Where the first line has a 1, the named card is right. The other five guests can only guess. The matrices have not changed: the mask decides who is seen.
+Where the first line has a 1, the named card is right. The other five guests can only guess: guest 5, who comes first, sees nobody else and names its own card, 2. The matrices have not changed: the mask decides who is seen.
 
 **To remember.** Self-attention is five products and a softmax; a mask says what it may see.
 
