@@ -17,7 +17,7 @@
 # ["scaled dot product"]
 # says = "the scaled dot product is q · k / √d: its standard deviation starts at 1 for every width"
 # motive = "and the standard deviation is 1 at every width"
-# shown = 'yours("scaled_scores")(q, k).std()'
+# shown = "The standard deviation is 1.0"
 # action = "check(scaled_scores)"
 # ["the push on a key"]
 # says = "the derivatives of softmax by score j are w_j - w_j² and -w_i w_j; each has the factor w_j, so a key of weight 0 is not pushed by the loss"
@@ -121,7 +121,7 @@ r"""
 
 `LookUp(1)` has the score $q \cdot k$. We call it the plain model. `LookUp(16)`, the scaled model, has the score $q \cdot k / 16$.
 
-Both are trained alike: 200 steps of Adam, each on 100 new lists. Every ten steps `train` notes the **accuracy**, the share of right answers on 1,000 unseen lists:
+Both are trained alike: 200 steps of Adam, each on 100 new lists. Every ten steps `train_look_up` notes the **accuracy**, the share of right answers on 1,000 unseen lists:
 """
 
 # %%
@@ -130,14 +130,14 @@ Both are trained alike: 200 steps of Adam, each on 100 new lists. Every ten step
 )
 
 
-def right(model):
+def is_right(model):
     with torch.no_grad():
         return (model(*unseen).argmax(-1) == unseen_target).float()  # (1000,)
 
 
 # %%
-def train(model, lr=0.01):
-    generator, accuracy = torch.Generator().manual_seed(0), [right(model).mean()]
+def train_look_up(model, lr=0.01):
+    generator, accuracy = torch.Generator().manual_seed(0), [is_right(model).mean()]
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     for step in range(1, 201):
         *given, wanted = look_up.draw(generator, 100, symbols=60, pairs=20)
@@ -146,7 +146,7 @@ def train(model, lr=0.01):
         loss.backward()
         optimizer.step()
         if step % 10 == 0:
-            accuracy.append(right(model).mean())
+            accuracy.append(is_right(model).mean())
     return accuracy
 
 
@@ -160,7 +160,7 @@ predict("who_learns")
 
 # %% tags=["trained"]
 plain, scaled = fresh(1), fresh(16)
-accuracy = {"plain": train(plain), "scaled": train(scaled)}
+accuracy = {"plain": train_look_up(plain), "scaled": train_look_up(scaled)}
 figures.learning(accuracy, every=10, guessing=1 / 8)
 
 # %% tags=["proof"]
@@ -286,7 +286,7 @@ order = own.argsort(descending=True)
 
 def by_start(model):
     return [
-        right(model)[torch.isin(unseen[0], some)].mean().item()
+        is_right(model)[torch.isin(unseen[0], some)].mean().item()
         for some in (order[:20], order[-20:])
     ]
 
@@ -325,9 +325,9 @@ with torch.no_grad():
         table.copy_(yours("short_start")(table))  # your start
     for table in (long.query.weight, long.key.weight):
         table.mul_(4)  # four times as long
-accuracy["plain, rate 0.04"] = train(fast, lr=0.04)  # four times the learning rate
-accuracy["plain, short start"] = train(short)
-accuracy["scaled, 4 times as long"] = train(long)
+accuracy["plain, rate 0.04"] = train_look_up(fast, lr=0.04)  # four times the rate
+accuracy["plain, short start"] = train_look_up(short)
+accuracy["scaled, 4 times as long"] = train_look_up(long)
 figures.learning(accuracy, every=10, guessing=1 / 8)
 
 # %% tags=["proof"]

@@ -609,9 +609,7 @@ for score, times, most in sorted(groups, key=lambda g: (g[0], g[2], g[1])):
             == (score, times, most, lr)
         ]
         middle = [sorted(column)[1] for column in zip(*of, strict=True)]
-        cells.append(
-            f"{middle[0]:.2f} ({middle[1]:4}) {middle[2]:.2f} {middle[3]:.2f}"
-        )
+        cells.append(f"{middle[0]:.2f} ({middle[1]:4}) {middle[2]:.2f} {middle[3]:.2f}")
     print(f"{score:11}{times:6}{most:9}   ", "   ".join(cells))
 
 
@@ -638,6 +636,8 @@ verdict(
     "scaled, four times as long: below .7, every rate and seed",
     max(validation("scaled dot", 4)) < 0.7,
 )
+
+# %%
 saturated = [
     r
     for r in starts
