@@ -125,6 +125,7 @@ Both are trained alike: 200 steps of Adam, each on 100 new lists. Every ten step
 """
 
 # %%
+# unseen: asked, symbols and answers of 1,000 other lists
 *unseen, unseen_target = look_up.draw(
     torch.Generator().manual_seed(1), 1000, symbols=60, pairs=20
 )
@@ -345,12 +346,10 @@ r"""
 With your start the plain model learns, and faster than the scaled one: Adam's steps are as long as before, and count more in shorter vectors. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
 With the larger learning rate Adam's steps are longer, and yet the plain model is again right in about half of the lists. For the 20 lowest symbols it does little more than guess, because the steps follow the keys that have weight, and the right keys have none.
-
-And list 0, after training?
 """
 
 # %% tags=["trained"]
-after = {
+after = {  # the weights of list 0
     "plain, after training": weights_of(plain),
     "scaled, after training": weights_of(scaled),
 }
@@ -366,7 +365,7 @@ The plain model still gives its weight to symbol 24. The scaled model gives it t
 
 ## In real work
 
-Some trained models do not divide. The code of T5 (Raffel et al. 2019) starts with shorter queries instead, and `short` is such a model, too. torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself.
+Some trained models do not divide. The code of T5 (Raffel et al. 2019) starts with shorter queries instead, and so does `short`. torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself.
 """
 
 # %%

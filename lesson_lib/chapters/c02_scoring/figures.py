@@ -130,7 +130,7 @@ def pushes(sizes: Mapping[str, Tensor], floor: int = -30) -> Figure:
     page, grid = canvas(len(sizes), 1, width=6.4, height=1.6 * len(sizes), sharex=True)
     for i, (axes, (name, some)) in enumerate(zip(grid[:, 0], sizes.items(), strict=True)):
         powers = some.clamp(min=10.0**floor).log10()
-        axes.hist(powers.tolist(), torch.linspace(floor, 0, 2 * -floor + 1).tolist(), color=color(i))
+        axes.hist(powers.tolist(), list(range(floor, 1)), color=color(i))
         axes.set_title(name, loc="left")
         axes.set(yticks=(), ylabel="lists")
         axes.axvline(-3, color="0.4", linestyle=":", linewidth=1.5)
