@@ -1,8 +1,7 @@
 """What every part takes from the course, in one line: cards, checks, and how numbers and code are shown.
 
 `from lesson_lib.course import *` stands in a part's folded first cell; what the part is about is imported by
-name. Files to carry away can be imported after it wherever the notebook runs: a copy beside the notebook comes
-first, then the course's own.
+name. After it, `carry` can be imported wherever the notebook runs: the copy beside it, else the course's own.
 """
 
 import sys
