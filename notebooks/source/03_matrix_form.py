@@ -289,7 +289,7 @@ assert tables["zeros_after"][6, 7] > 1 and tables["inf_before"].triu(1).max() ==
 r"""
 On and below the diagonal tokens may move outputs, and do. Above it all entries on the right are 0, but not on the left: replacing token 7, the last one, moves a logit of output 6 by more than 1. The future **leaks**.
 
-**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. Put another token there, and the sum shrinks, so the visible weights grow. Their size depends on a token that should be hidden: what leaks is the old sum. (Dividing each row by its new sum would mend this.)
+**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. Put another token there, and the sum shrinks, so the visible weights grow. What leaks is the old sum. (Dividing each row by its new sum would mend this.)
 
 With $-\infty$ as its score, the partner adds $e^{-\infty} = 0$ to the sum. `attend` does so with its `mask`.
 
@@ -315,7 +315,7 @@ predict("padding_in_front")
 
 # %% [markdown]
 r"""
-All five rows of a sentence, padding included, are random numbers here, and so are the matrices of a new layer: what may move what depends on the mask alone. This is the second sentence, *time flies*:
+Random numbers stand for all five rows of a sentence, padding included, and for the matrices of a new layer. Here is the second sentence, *time flies*:
 """
 
 
@@ -348,17 +348,17 @@ Only real words move real words now. Rows of padding may look at nothing; `atten
 
 ## To carry away
 
-Two functions of this part stand in the file of 02a, `notebooks/carry/attention.py`. Both masks at once are `causal(n) & real[:, None, :]`.
+`causal` and `influence` stand beside `attend` in the file of 02a, `notebooks/carry/attention.py`. Both masks at once are `causal(n) & real[:, None, :]`.
 """
 
 # %%
 from carry import attention as carried
 
-show_source(carried.causal, carried.influence)
+show_source(carried.influence)
 
 # %% [markdown]
 r"""
-(`queries`, for the last rows alone, serves a later part; `flatten(2)` lets an output have more axes.) With the trained matrices, let the guests of the first party come one by one:
+With the trained matrices, let the guests of the first party come one by one:
 """
 
 # %% tags=["nbval-ignore-output"]
