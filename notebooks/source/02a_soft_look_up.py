@@ -141,7 +141,7 @@ show(scores=scores, weights=weights, output=weights @ value)
 
 # %% [markdown] tags=["slide"]
 r"""
-The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of width $d_k$ and values of width $d_v$:
+The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of $d_k$ numbers each, and values of $d_v$ numbers:
 
 ```
 queries (n, d_k) ─┐
@@ -244,7 +244,7 @@ SevenStepsExplorer()
 
 # %% [markdown]
 r"""
-Step 2 shows the three matrices, step 3 keys, queries and values. Step 4 has your score, 4, in row 1, column 2. Step 5 turns row 1 of the scores, 2, 4, 4, into the weights 0.06, 0.47, 0.47. By these weights the three values $[1, 2, 3]$, $[2, 8, 0]$ and $[2, 6, 3]$ are mixed: step 7 has the output $[1.94, 6.68, 1.60]$, which lies between the last two values.
+Step 2 shows the three matrices, step 3 keys, queries and values. Step 4 has your score, 4, in row 1, column 2. Step 5 turns row 1 of the scores, 2, 4, 4, into the weights 0.06, 0.47, 0.47. By these weights the three values $[1, 2, 3]$, $[2, 8, 0]$ and $[2, 6, 3]$ are mixed: step 7 has the output $[1.94, 6.68, 1.60]$. It lies near $[2, 7, 1.5]$, the middle of the last two values, pulled a little towards the first.
 
 ## 3 · In real work: the empty chair
 
@@ -289,7 +289,7 @@ Zoe hears the chair alone. And your weights are nan, "not a number": all three k
 
 ## To carry away
 
-`notebooks/carry/attention.py` is one file to copy, with chapters 02 to 04 in plain torch. Its `attend` returns outputs and weights. It is your function with a mask, and it divides the scores by $\sqrt{d_k}$, in code `d_k ** 0.5`, for a reason that part 02b finds:
+`notebooks/carry/attention.py` is one file to copy, with chapters 02 to 04 in plain torch. Its `attend` returns outputs and weights. It joins your two functions, and it divides the scores by $\sqrt{d_k}$, for a reason that part 02b finds. (To divide the query, `query * d**-0.5`, gives the same scores.)
 """
 
 # %%
@@ -299,7 +299,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-`empty` marks the rows whose keys are all hidden. The first fill gives softmax finite scores, so that no nan arises, and the second makes the weights 0. (`score_bias` is added to the scores, and `dropout` sets random weights to 0 during training; later parts use them.) torch has the same as one function, which returns the outputs alone. In its `attn_mask`, too, True means *may look*:
+`empty` marks the rows whose keys are all hidden. In the line of `weights`, the fill before the softmax gives such a row finite scores, so that no nan arises, and the fill behind it makes its weights 0. (`score_bias` and `dropout` are for later parts.) torch has the same as one function, which returns the outputs alone. In its `attn_mask`, too, True means *may look*:
 """
 
 # %%

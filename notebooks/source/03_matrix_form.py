@@ -89,7 +89,7 @@ figures.tokens(x[0])
 
 # %% [markdown]
 r"""
-Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens, two 1s in each.
+Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens.
 
 ## 1 · Five products
 
