@@ -289,7 +289,7 @@ assert tables["zeros_after"][6, 7] > 1 and tables["inf_before"].triu(1).max() ==
 r"""
 On and below the diagonal tokens may move outputs, and do. Above it all entries on the right are 0, but not on the left: replacing token 7, the last one, moves a logit of output 6 by more than 1. The future **leaks**.
 
-**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. Put another token there, and the sum shrinks, so the visible weights grow. What leaks is the old sum. (Dividing each row by its new sum would mend this.)
+**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. Put another token there, and the sum shrinks, so the visible weights grow. What leaks is the old sum. (Dividing each row by its new sum mends it.)
 
 With $-\infty$ as its score, the partner adds $e^{-\infty} = 0$ to the sum. `attend` does so with its `mask`.
 
