@@ -6,7 +6,7 @@
 # action = 'predict("ann_share")'
 # ["differences of scores"]
 # says = "adding a number to all scores changes no share; multiplying all scores stretches their differences, so that the largest takes more"
-# motive = "one point more is always"
+# motive = "one point ahead of another"
 # shown = "0.867"
 # action = 'predict("plus_or_times")'
 # ["attention"]
@@ -25,18 +25,18 @@
 # shown = "23.3333"
 # action = 'predict("query_of_zeros")'
 # ["self-attention"]
-# says = "every token of a sequence asks, and every token is asked, itself included; what a token looks for is not what it is found by or what it passes on, so three matrices make its query, key and value from its row"
-# motive = "What a token looks for is not what it is"
+# says = "every token of a sequence asks, and every token is asked, itself included; what a token looks for is neither what it is found by nor what it passes on, so three matrices make its query, key and value from its row"
+# motive = "what a token looks for is not what it is found by"
 # shown = "0.9998"
-# action = 'predict("score_by_hand")'
+# action = "Change one number of `w_q`"
 # ["padding"]
 # says = "filler that makes sequences of a batch equally long; its score of 0 does not hide it, since e^0 = 1"
 # motive = "A tensor needs lists of equal length"
-# shown = "3.3"
+# shown = "Zoe is told 3.3"
 # action = 'predict("padding_share")'
 # ["mask"]
 # says = "a boolean table, here True = may look; a key that may not be looked at gets the score -inf before the softmax, and then its weight is exactly 0"
-# motive = "Only a score of $-\\infty$"
+# motive = "means: do not look"
 # shown = "11.19"
 # action = "def without_padding(scores, real):"
 # ["nan of a hidden row"]
@@ -45,9 +45,9 @@
 # shown = "nan"
 # action = "turned ="
 # ["torch's function"]
-# says = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask) is attention in one call, True = may look; it divides scores by sqrt(d_k) unless told scale=1.0"
-# motive = "torch has attention as one function"
-# shown = "37.18"
+# says = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask) is attention in one call, True = may look; like the carried attend it divides the scores by sqrt(d_k)"
+# motive = "torch has the same as one function"
+# shown = "torch (2,)"
 # action = 'predict("ann_first")'
 # ///
 
@@ -55,9 +55,9 @@
 r"""
 {title}
 
-You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each person gets a *share*. A share is positive, even where a score is negative. It is larger for a larger score, and the three shares sum to 1.
+You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the score 1, Ben 3, Cy 5. You want one number, to which all three contribute. So each person gets a *share*. A share is positive, even where a score is negative. It is larger for a larger score, and the three shares sum to 1.
 
-**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; hide empty places.
+**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; hide the filler in a batch.
 
 {about}
 
@@ -73,11 +73,9 @@ You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They a
 import torch
 import torch.nn.functional as F
 
-from lesson_lib.attention import attend
 from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
 from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 from lesson_lib.course import *
-from lesson_lib.scores import dot
 
 warm_up()
 
@@ -90,7 +88,7 @@ The rule is called **softmax**. It raises $e \approx 2.718$ to each score, and d
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} \approx 0.016$$
 
-Every power of $e$ is positive, and one point more is always $e$ times the share.
+Every power of $e$ is positive, and a person who is one point ahead of another has $e$ times the other's share.
 """
 
 # %%
@@ -98,7 +96,7 @@ predict("plus_or_times")
 
 # %% [markdown]
 r"""
-Type 5 for Ann's 1. Who loses most points of share? Then move *plus*, which adds a number to all scores, and *times*, which multiplies them.
+Type 5 for Ann's 1. Whose share falls most, in percentage points? Then move *plus*, which adds a number to all scores, and *times*, which multiplies them.
 """
 
 # %%
@@ -106,7 +104,7 @@ SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %% [markdown]
 r"""
-Cy does: his share falls from 0.867 to 0.468. *Plus* changes nothing, because it multiplies every power and their sum by the same number. *Times* stretches the differences between the scores, and the largest score takes more.
+Cy's share falls most, from 0.867 to 0.468. *Plus* changes no share. With Ann's score back at 1, a large *times* gives Cy nearly all.
 
 ## 1 · From a dictionary to a mixture
 
@@ -122,7 +120,7 @@ except KeyError as missing:
 
 # %% [markdown] tags=["slide"]
 r"""
-The search of a shop does better: for the query *tea* it scores the title of every product, which is the key, and lists the products, which are the values, best first. Attention goes one step further: it **mixes** the values.
+The search of a shop does better. Its keys are the titles of products, and its values are the products. It scores every title against the query *tea*, and lists the products, best first. Attention goes one step further: it **mixes** the values.
 
 To score, write queries and keys as vectors. Each key says what a person knows of tea and of prices. Your query says how much you want of each: $[1, 2]$. The score is their dot product:
 
@@ -143,7 +141,7 @@ show(scores=scores, weights=weights, output=weights @ value)
 
 # %% [markdown] tags=["slide"]
 r"""
-The output, 37.2, is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of width $d_k$ and values of width $d_v$:
+The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of $d_k$ numbers each, and values of $d_v$ numbers:
 
 ```
 queries (n, d_k) ─┐
@@ -184,35 +182,53 @@ show(
 
 # %% [markdown]
 r"""
-The query of zeros gets the plain average, 23.33. Half your query gets 32.4, and yours 37.2. With ten times your query Cy takes all (0.0000 is rounded), as in a dictionary that always answers. **Attention lives between a dictionary and an average**, and the differences between the scores say where.
+The query of zeros gets the plain average, «23.33». Half your query gets «32.4», and yours «37.2». With ten times your query Cy takes all (0.0000 is rounded), as in a dictionary that always answers. **Attention lives between a dictionary and an average**: the larger the differences between the scores, the nearer to the dictionary.
 
 ## 2 · Self-attention: every token asks
 
-In a sentence the same words ask and are asked. A **token** is a piece of a text, here a word, and each token is a row of numbers. In **self-attention** every token asks, and every token is asked, itself included.
+With the tea, you asked and others answered. In a sentence every word does both. A **token** is a piece of a text, here a word, and each token is a row of numbers. In **self-attention** every token asks, and every token is asked, itself included.
 
-Which queries and keys should a token have? A first idea: its row serves as both. Take *the cat sleeps*, with two numbers for each word: how much of a noun it is, and how much of a verb.
+Which queries and keys should a token have? A first idea: its row serves as both. Take *the cat sleeps*, with three numbers for each word: how much of a noun it is, how much of a verb, and whether it is an animal.
 """
 
 # %%
-x = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])  # the, cat, sleeps
+x = torch.tensor([[0.0, 0.0, 0.0], [3.0, 0.0, 1.0], [0.0, 3.0, 0.0]])  # the, cat, sleeps
 show(weights=(x @ x.mT).softmax(-1))
 
 # %% [markdown]
 r"""
-The last row is that of *sleeps*. Nearly all of its weight is on *sleeps* itself, because the word is most like itself. But *sleeps* should find out who sleeps, so a verb should look for a noun. What a token looks for is not what it is. A matrix $W_q$ can turn one into the other:
-"""
+The last row is that of *sleeps*. Its score with itself is $3 \cdot 3 = 9$, and its scores with the others are 0, so nearly all of its weight is on *sleeps* itself. *cat*, too, looks at itself, and *the* gets the average.
 
-# %%
-w_q = torch.tensor([[0.0, 0.0], [1.0, 0.0]])  # its second row: a verb asks for a noun
-show(queries=x @ w_q, weights=(x @ w_q @ x.mT).softmax(-1))
-
-# %% [markdown]
-r"""
-Now the query of *sleeps* is $[3, 0]$, and 0.9998 of its weight is on *cat*. (*the* and *cat* ask with zeros, and get the average.) Nor need a token pass on what it is found by: *cat* is found as a noun, and should pass on that it is an animal. So three matrices give each token, a row of $x$, its three roles:
+But *sleeps* should find out who sleeps. It is found as a verb, and it looks for a noun: what a token looks for is not what it is found by. What a token passes on may differ again: *cat* is found as a noun, and passes on that it is an animal. So three matrices give each token, a row of $x$, three roles:
 
 $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
 
-Training finds these matrices, as part 03 shows. The next example has three tokens of four numbers, and matrices of small whole numbers that turn four into three. It is Raimi Karim's (2019).
+With $d$ numbers in a token, $W_q$ and $W_k$ have shape $(d, d_k)$, here $(3, 2)$, and $W_v$ has shape $(d, d_v)$, here $(3, 1)$. Training finds these matrices, as part 03 shows. Here we write them by hand. The rows of each are noun, verb, animal:
+"""
+
+# %%
+w_q = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])  # columns: looks for a noun, for a verb
+w_k = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])  # columns: is found as a noun, as a verb
+w_v = torch.tensor([[0.0], [0.0], [1.0]])  # column: passes on whether it is an animal
+show(
+    queries=x @ w_q,
+    weights=(x @ w_q @ (x @ w_k).mT).softmax(-1),
+    outputs=yours("soft_look_up")(x @ w_q, x @ w_k, x @ w_v),
+)
+
+# %% [markdown]
+r"""
+The row of *sleeps*, $[0, 3, 0]$, times `w_q` is its query, $[3, 0]$: it looks for a noun. So «0.9998» of its weight is on *cat*, and its output is «0.9998», nearly 1: an animal sleeps. *the* and *cat* ask with zeros, so they get the average.
+
+Change one number of `w_q`, so that *cat* looks for the verb, and run the cell again.
+
+<details><summary>One answer</summary>
+
+In the first row, that of the noun, the 0 for the verb becomes a 1: $[0, 1]$. Then *cat* gives nearly all of its weight to *sleeps*.
+
+</details>
+
+A longer example, after Raimi Karim (2019), has three tokens of four numbers, and matrices of shape $(4, 3)$ with small whole numbers.
 """
 
 # %%
@@ -220,7 +236,7 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-The film below computes it all in seven steps, and counts tokens from 1. Press *play*, or *forward*. Point at a number, or move to it with Tab, to read how it came about.
+The film below goes from the tokens to the outputs in seven steps. It counts tokens from 1. Press *play*, or *forward*. Point at a number, or move to it with Tab, to see how it was computed.
 """
 
 # %%
@@ -228,11 +244,11 @@ SevenStepsExplorer()
 
 # %% [markdown]
 r"""
-Step 4 has your score, 4, in row 1, column 2. Row 2 holds the scores 4, 16, 12, and step 5 makes the weights 0.00, 0.98, 0.02 of them: four points behind, a key has $e^{-4}$, or one 55th, of the best key's weight. So output 2, $[2.00, 7.96, 0.05]$, is nearly the second value, $[2, 8, 0]$. The button *rounded by hand* takes the weights 0, 1, 0, and the output becomes that value. (The button with $\sqrt 3$ belongs to part 02b.)
+Step 2 shows the three matrices, step 3 keys, queries and values. Step 4 has your score, 4, in row 1, column 2. Step 5 turns row 1 of the scores, 2, 4, 4, into the weights 0.06, 0.47, 0.47. By these weights the three values $[1, 2, 3]$, $[2, 8, 0]$ and $[2, 6, 3]$ are mixed: step 7 has the output $[1.94, 6.68, 1.60]$. It lies near $[2, 7, 1.5]$, the middle of the last two values, pulled a little towards the first.
 
 ## 3 · In real work: the empty chair
 
-Models read many lists at once. Zoe asks beside you. Her query is yours with the sign turned, $[-1, -2]$: whoever knows more gets a lower score from her. She has met only Ann and Ben. A tensor needs lists of equal length, so an empty chair fills hers, with the key $[0, 0]$ and the value 0. Such filler is called **padding**.
+A model answers many questions at once, a **batch**. Zoe asks, too, but of a list of her own: she has met only Ann and Ben. She mistrusts experts, so her query is yours with the sign turned, $[-1, -2]$. A tensor needs lists of equal length, so an empty chair fills hers, with the key $[0, 0]$ and the value 0. Such filler is called **padding**.
 """
 
 # %%
@@ -247,11 +263,11 @@ show(weights=scores.softmax(-1), outputs=scores.softmax(-1) @ values)
 
 # %% [markdown]
 r"""
-Zoe is told 3.3, and nobody said less than 10: the chair has 71 % of the weight. So **"a score of 0 means: do not look"** is wrong. Only a score of $-\infty$ gets the weight 0 exactly, since $e^{-\infty} = 0$.
+Zoe is told «3.3», though nobody said less than 10: the chair has «71» % of the weight. So **"a score of 0 means: do not look"** is wrong. But a score of $-\infty$ has the weight 0, since $e^{-\infty} = 0$, as long as another score of the row is finite.
 """
 
 # %% [markdown] tags=["exercise:without_padding"]
-# `scores` is (b, n, m), for b lists. `real` is (b, m), True for a real key. Hide the other keys, and return the weights. Two tools: `real[:, None, :]` is (b, 1, m), one row for all queries of a list; `t.masked_fill(where, number)` writes the number where `where` is True.
+# `scores` is (b, n, m), for b lists. `real` is (b, m), True for a real key. Hide the other keys, and return the weights. Your tools: `real[:, None, :]` is (b, 1, m), one row for all queries of a list; `~` exchanges True and False; `t.masked_fill(where, number)` writes the number where `where` is True; `-torch.inf` is $-\infty$.
 
 # %%
 real = torch.tensor([[True, True, True], [True, True, False]])
@@ -260,9 +276,7 @@ show(weights=weights, outputs=weights @ values)
 
 # %% [markdown]
 r"""
-You still hear 37.18. Zoe hears 11.19: Ann's 10 and a little of Ben's 20. A table such as `real` is a **mask**, and here True means *may look*.
-
-What if the mask is turned round? `~` exchanges True and False:
+You still hear «37.18». Zoe hears «11.19»: Ann's 10 and a little of Ben's 20. A table such as `real` is a **mask**, and here True means *may look*. What if the mask is turned round?
 """
 
 # %%
@@ -271,24 +285,11 @@ show(weights=turned)
 
 # %% [markdown]
 r"""
-Zoe hears the chair alone. And your weights are nan, "not a number": all three keys are hidden, so all scores are $-\infty$. The softmax of torch first subtracts the largest score from each, which changes no share and keeps the powers small; but $-\infty - (-\infty)$ is nan. A nan among the outputs is often such a row.
-
-torch has attention as one function. It takes the mask, but divides scores by $\sqrt{d_k}$ unless it is told `scale=1.0`. The library's `attend` takes the score as an argument:
-"""
-
-# %%
-mask = real[:, None, :]  # (2, 1, 3)
-by_torch = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=1.0)
-ours = attend(queries, keys, values, score=dot, mask=mask).output
-show(by_torch=by_torch[:, 0, 0], attend=ours[:, 0, 0])
-
-# %% [markdown]
-r"""
-Both give 37.18 and 11.19.
+Zoe hears the chair alone. And your weights are nan, "not a number": all three keys are hidden, so all scores are $-\infty$. The softmax of torch first subtracts the largest score from all, which keeps the powers small and changes no share. Here this is $-\infty - (-\infty)$, which is nan. If outputs contain nan, look first for a row whose keys are all hidden. (With −1e9 in place of $-\infty$, all three would get a third, and nothing would warn you.)
 
 ## To carry away
 
-`notebooks/carry/attention.py` holds the chapters 02 to 04 in plain torch, one file to copy. Its `attend` has your lines, and the division of part 02b. The lines with `empty` guard a row whose keys are all hidden: it gets zeros, and no nan.
+`notebooks/carry/attention.py` is one file to copy, with chapters 02 to 04 in plain torch. Its `attend` returns outputs and weights. It joins your two functions, and it divides the scores by $\sqrt{d_k}$, for a reason that part 02b finds. (To divide the query, `query * d**-0.5`, gives the same scores.)
 """
 
 # %%
@@ -296,13 +297,20 @@ from carry import attention as carried
 
 show_source(carried.attend)
 
+# %% [markdown]
+r"""
+`empty` marks the rows whose keys are all hidden. In the line of `weights`, the fill before the softmax gives such a row finite scores, so that no nan arises, and the fill behind it makes its weights 0. (`score_bias` and `dropout` are for later parts.) torch has the same as one function, which returns the outputs alone. In its `attn_mask`, too, True means *may look*:
+"""
+
 # %%
-output, weights = carried.attend(2**0.5 * queries, keys, values, mask=~mask)  # the wrong mask
-show(weights=weights[:, 0], output=output[:, 0, 0])
+mask = real[:, None, :]  # (2, 1, 3)
+output, _ = carried.attend(queries, keys, values, mask=mask)
+by_torch = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+show(carried=output[:, 0, 0], torch=by_torch[:, 0, 0])
 
 # %% [markdown]
 r"""
-($\sqrt 2$ undoes the division.) With the wrong mask you get zeros in place of nan.
+Both give «34.90» and «11.96». The division makes the differences between the scores smaller, so your «37.18» and Zoe's «11.19» have moved towards the averages of their lists, 23.33 and 15.
 
 ## Three people once more
 
@@ -313,11 +321,12 @@ Only your question changes.
 predict("ann_first")
 
 # %%
-show(weights=attend(torch.tensor([[1.0, -1.0]]), key, value, score=dot).weights)
+weights = (torch.tensor([[1.0, -1.0]]) @ key.mT).softmax(-1)
+show(weights=weights, price=weights @ value)
 
 # %% [markdown]
 r"""
-Ann's share rose from 1.6 % to 66.5 %, though she said nothing new. The scores are now 1, 0 and −1. A score belongs to a question and a key; a weight depends on all keys.
+Ann's share rose from ‹1.6› % to «66.5» %, though she said nothing new. The price falls to «15.15». A score belongs to a question and a key; a weight depends on all keys.
 
 **To remember.** Attention scores every key against the query, turns scores into shares, and mixes the values by them.
 

@@ -89,7 +89,7 @@ figures.tokens(x[0])
 
 # %% [markdown]
 r"""
-Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens, two 1s in each.
+Read the first column: guest 5 stands first. Its partner, guest 7, stands second and wears card 0, so the right card of guest 5 is 0. The picture shows the eight tokens.
 
 ## 1 · Five products
 
@@ -118,7 +118,7 @@ In torch, `@` multiplies the matrices in the last two axes, for each party by it
 r"""
 ## 2 · What is learned?
 
-A layer keeps the three matrices as parameters, which start as small random numbers. `attend(q, k, v)` computes the last two formulas, and returns the pair `.output` and `.weights`.
+A layer keeps the three matrices as parameters, which start as small random numbers. `attend(q, k, v)` computes $A$ and $O$, and returns the pair `.output` and `.weights`. One sequence, $(n, d)$, will do as well.
 """
 
 
@@ -136,7 +136,7 @@ class SelfAttention(nn.Module):
 
 # %% [markdown]
 r"""
-The five numbers of an output are **logits**: the largest one is the layer's answer, and the loss, cross-entropy, compares them with the right card. Each of the 800 training steps draws 64 new parties:
+The five numbers of an output are **logits**: the position of the largest is the layer's answer, and the loss, cross-entropy, compares all five with the right card. Each of the 800 training steps draws 64 new parties:
 """
 
 
@@ -158,7 +158,7 @@ layer = SelfAttention(13, 10, 5)
 before = layer(x[0]).weights.detach()
 train(layer)
 new_x, new_right, _ = partners.draw(torch.Generator().manual_seed(1), 500)
-frequent = new_x[..., 8:].argmax(-1).mode(-1, keepdim=True).values  # in each party
+frequent = new_x[..., 8:].argmax(-1).mode(-1, keepdim=True).values  # worn most often in each party
 for name, named in {"layer": layer(new_x).output.argmax(-1), "most frequent card": frequent}.items():
     print(f"{name:19}{(named == new_right).float().mean():.2f} right")
 
@@ -167,7 +167,7 @@ assert (layer(new_x).output.argmax(-1) == new_right).float().mean() > 0.99
 
 # %% [markdown]
 r"""
-The layer is right at 500 unseen parties, where naming each party's most frequent card is right in 40 % of all cases. Here are its weights at the first party:
+The layer is right at 500 unseen parties, where naming each party's most frequent card, worn by about three of eight guests, is right in «40» % of all cases. Here are its weights at the first party:
 """
 
 # %% tags=["trained"]
@@ -181,7 +181,7 @@ How does a row find this column? Take one score apart. It is $q_i \cdot k_j / \s
 
 $$q_i \cdot k_j = x_i W_q \, (x_j W_k)^\top = x_i \, M \, x_j^\top \qquad \text{with} \qquad M = W_q W_k^\top$$
 
-$M$ has shape $(13, 13)$. The two 1s of token $i$ pick two rows of $M$: one of the first eight, for the guest, and one of the last five, for the card. The two 1s of token $j$ pick two columns in the same way. So four entries of $M$ add up to the dot product, one from each block: guest with guest, guest with card, card with guest, card with card. (The row's side looks, the column's side is looked at.)
+$M$ has shape $(13, 13)$. The two 1s of token $i$ pick two rows of $M$: one of the first eight, for the guest, and one of the last five, for the card. The two 1s of token $j$ pick two columns in the same way. So rows belong to the token that looks, and columns to the token that is looked at. Four entries of $M$ add up to the dot product, one from each block: guest with guest, guest with card, card with guest, card with card.
 """
 
 # %%
@@ -191,11 +191,13 @@ predict("where_written")
 M = (layer.w_q @ layer.w_k.mT).detach()
 figures.learned_relation(M, partners.PARTNER)
 
-# %%
+# %% tags=["nbval-ignore-output"]
 print("guest      ", *range(8))
 print("looks for  ", *M[:8, :8].argmax(-1).tolist())
 print("card       ", *range(5))
 print("raises most", *layer.w_v[8:].argmax(-1).tolist())
+others = torch.cat((M[:8, 8:].flatten(), M[8:].flatten()))  # of the three other blocks
+print(f"partners: {M[range(8), partners.PARTNER].min():.0f} or more; other blocks: {others.abs().max():.0f} at most")
 
 # %% tags=["proof"]
 assert torch.equal(M[:8, :8].argmax(-1), partners.PARTNER)
@@ -208,11 +210,9 @@ assert torch.equal(layer.w_v[8:].argmax(-1), torch.arange(5))
 
 # %% [markdown]
 r"""
-There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. The other three blocks are dark. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
+There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. Partners have entries above 20, and no entry of the other three blocks is larger than 4 in size. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
 
-The third matrix, $W_v$, says what is passed on. Its last five rows belong to the cards. The last printed line gives the largest entry of each: card 0 raises logit 0 most, card 1 logit 1, and so on.
-
-How did training find this? At first each output mixes all cards of the party. The right card is one of them, so naming the cards already helps a little, and $W_v$ learns to do so. From then on the loss falls when weight moves to the partner.
+The third matrix, $W_v$, says what is passed on. Its last five rows belong to the cards. The last printed line gives the column of the largest entry in each: card 0 raises logit 0 most, card 1 logit 1, and so on.
 
 **"Attention learns the weights."** No: it learns the matrices. From them the weights are computed, anew for each party. So the answers should follow when we change a matrix by hand:
 """
@@ -261,7 +261,7 @@ A test can tell. Replace one token by another, and see which outputs move. Do th
 
 # %% [markdown]
 r"""
-We test two ways: zeros after the softmax, and, as in 02a, $-\infty$ before it. `s.masked_fill(m, c)` writes $c$ where $m$ is True, and `~` exchanges True and False. The token that takes another's place comes from the same position of another party.
+We test two ways: zeros after the softmax, and, as in 02a, $-\infty$ before it. `s.masked_fill(m, c)` writes $c$ where $m$ is True, and `~` exchanges True and False. `roll` shifts the parties by one, so the replacement is the token at the same position in another party.
 """
 
 
@@ -287,9 +287,9 @@ assert tables["zeros_after"][6, 7] > 1 and tables["inf_before"].triu(1).max() ==
 
 # %% [markdown]
 r"""
-On the right, all entries above the diagonal are 0. On the left they are not: replacing token 7, the last one, moves a logit of output 6 by more than 1. The future **leaks**.
+On and below the diagonal tokens may move outputs, and do. Above it all entries on the right are 0, but not on the left: replacing token 7, the last one, moves a logit of output 6 by more than 1. The future **leaks**.
 
-**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. With somebody else in that position they would be larger. So their size tells who is still to come.
+**"A weight of 0 hides a token."** Not if the token's score took part in the row's sum. Where the partner comes later, $e$ to the partner's score makes up nearly all of this sum, and the visible weights are near 0. Put another token there, and the sum shrinks, so the visible weights grow. What leaks is the old sum. (Dividing each row by its new sum mends it.)
 
 With $-\infty$ as its score, the partner adds $e^{-\infty} = 0$ to the sum. `attend` does so with its `mask`.
 
@@ -315,7 +315,7 @@ predict("padding_in_front")
 
 # %% [markdown]
 r"""
-Random rows stand for the words, and a new layer with random matrices reads the second sentence, *time flies*:
+Random numbers stand for all five rows of a sentence, padding included, and for the matrices of a new layer. Here is the second sentence, *time flies*:
 """
 
 
@@ -338,35 +338,27 @@ Rows 3 and 4 are the two real words. Replacing the padding, in columns 0 to 2, m
 # %% [markdown] tags=["exercise:both_masks"]
 # `real` is (b, n), True for a real word. Return one mask, (b, n, n), True where the key is a real word and does not come later than the query.
 
-# %% [markdown]
-r"""
-torch computes the last two formulas by one function, `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`. In its mask, too, True means *may look*. We compare:
-"""
-
 # %%
 both = yours("both_masks")(real)  # (3, 5, 5)
-q, k, v = words @ reader.w_q, words @ reader.w_k, words @ reader.w_v
-by_torch = F.scaled_dot_product_attention(q, k, v, attn_mask=both)
-print(f"difference from torch: {(by_torch - reader(words, both).output).abs().max():.4f}")
 figures.influence({"both masks": second(both[1])})
 
 # %% [markdown]
 r"""
-The outputs are the same to four decimals. Only real words move real words now. The rows of the padding may look at nothing. By the formula such a row is 0 / 0, which is nan; both functions give zeros, and nothing moves zeros.
+Only real words move real words now. Rows of padding may look at nothing; `attend` returns zeros for them, so they never move.
 
 ## To carry away
 
-`notebooks/carry/attention.py`, whose `attend` 02a showed, holds the rest of this part, too:
+`causal` and `influence` stand beside `attend` in the file of 02a, `notebooks/carry/attention.py`. Both masks at once are `causal(n) & real[:, None, :]`.
 """
 
 # %%
 from carry import attention as carried
 
-show_source(carried.causal, carried.influence)
+show_source(carried.influence)
 
 # %% [markdown]
 r"""
-Let the guests of the first party come one by one, with the trained matrices:
+With the trained matrices, let the guests of the first party come one by one:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -383,7 +375,7 @@ assert output[0, 0].argmax() == 2
 
 # %% [markdown]
 r"""
-Where the first line has a 1, the named card is right. The other five guests can only guess: guest 5, who comes first, sees nobody else and names its own card, 2. The matrices have not changed: the mask decides who is seen.
+Where the first line has a 1, the named card is right. The other five guests can only guess: guest 5, who comes first, sees nobody else and names its own card, 2, and the others mix the cards that they see. The matrices have not changed: the mask decides who is seen.
 
 **To remember.** Self-attention is five products and a softmax; a mask says what it may see.
 

@@ -264,7 +264,7 @@ assert_close(wrong[:, :, 0], v8[:, :, 0])  # token 4 sees key 0 alone
 
 # %% [markdown]
 r"""
-`is_causal=True` takes new queries for the first ones, as in 03; beside `attn_mask` torch refuses it. Build one mask, of the new rows only: a full one is the table again.
+`is_causal=True` takes new queries for the first ones; beside `attn_mask` torch refuses it. Build one mask, of the new rows only: a full one is the table again.
 
 ## The three scores once more
 """
