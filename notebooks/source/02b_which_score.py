@@ -195,7 +195,7 @@ figures.list_weights(before, pairs, place)
 
 # %% [markdown]
 r"""
-In the plain model symbol 24 has nearly all of the weight, and the right pair has none that we could see. In the scaled model every key has some weight, the right one, too.
+In the plain model symbol 24 has nearly all of the weight, and the right pair has none that we could see. In the scaled model every key has some, even the right one.
 
 Where one weight is nearly 1 and all others are nearly 0, a softmax is **saturated**. Nothing has been learned yet, so chance has chosen symbol 24.
 
@@ -216,7 +216,7 @@ figures.spreads(random_scores)
 
 # %% [markdown] tags=["slide"]
 r"""
-At width 256 the scores spread much wider than at width 4. The standard deviations are close to the roots of the widths, «2», «16» and «32».
+At width 256 the scores spread much wider than at width 4. The standard deviations are close to the widths' roots, «2», «16» and «32».
 
 Why the roots? A product $q_i k_i$ of two independent numbers with mean 0 has mean 0, so its variance is $E[q_i^2 k_i^2] = E[q_i^2] \, E[k_i^2] = 1$. Variances of independent terms add up. So a sum of $d$ such products has the variance $d$, and the standard deviation $\sqrt d$.
 
@@ -345,7 +345,7 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 r"""
 With your start the plain model learns, and faster than the scaled one: Adam's steps are as long as before, and count more in shorter vectors. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
-With the larger learning rate Adam's steps are longer, and yet the plain model is again right in about half of the lists. For the 20 lowest symbols it does little more than guess, because the steps follow the keys that have weight, and the right keys have none.
+With the larger learning rate Adam's steps are longer, and yet the plain model is right in about half of the lists at most. For the 20 lowest symbols it does little more than guess, because the steps follow the keys that have weight, and the right keys have none.
 """
 
 # %% tags=["trained"]
@@ -406,7 +406,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-It divides the query before the product, which gives the same scores. The mask is that of 02a; `score_bias` and `dropout` wait for later chapters. We run it on list 0, with the trained vectors of the scaled model:
+It divides the query before the product, which gives the same scores. The mask is that of 02a; `score_bias` and `dropout` wait for later chapters. We run it on list 0, with the scaled model's trained vectors:
 """
 
 # %% tags=["nbval-ignore-output"]
