@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -183,3 +184,20 @@ def test_influence_is_the_mask():
     for mask in (hole, causal(N), torch.ones(N, N, dtype=torch.bool)):
         table = attention.influence(lambda x, mask=mask: attention.attend(x, x, x, mask=mask)[0], x)
         assert torch.equal(table > 1e-3, mask) and table[~mask].eq(0).all()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_part_finds_the_file_wherever_it_runs(tmp_path, beside):
+    if beside:
+        (tmp_path / "carry").mkdir()
+        (tmp_path / "carry" / "attention.py").write_text(
+            "attend = 'a learner changed it'\n", encoding="utf-8"
+        )
+    program = (
+        "from lesson_lib.course import *\nfrom carry import attention\nprint(callable(attention.attend))"
+    )
+    line = [sys.executable, "-c", program]
+    done = subprocess.run(
+        line, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    assert done.stdout.split() == [str(not beside)], done.stderr

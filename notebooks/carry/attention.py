@@ -22,14 +22,15 @@ def attend(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
     nothing gets zeros. The weights are those before dropout. (The query is divided, not the product: in
     float16, which ends at 65,504, the product could overflow.)
     """
-    scores = (query * query.shape[-1] ** -0.5) @ key.mT
+    d = query.shape[-1]
+    scores = (query * d**-0.5) @ key.mT
     if score_bias is not None:
         scores = scores + score_bias
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     empty = (scores == -torch.inf).all(-1, keepdim=True)  # softmax makes nan of such a row
     weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
-    return F.dropout(weights, dropout) @ value, weights
+    return F.dropout(weights, dropout) @ value, weights  # dropout=0.0 outside of training
 
 
 def fused(query, key, value, *, mask=None, score_bias=None, dropout=0.0):

@@ -25,8 +25,8 @@
 # shown = "23.3333"
 # action = 'predict("query_of_zeros")'
 # ["self-attention"]
-# says = "every token of a sequence asks, and every token is asked, itself included; what a token looks for is not what it is found by or what it passes on, so three matrices make its query, key and value from its row"
-# motive = "What a token looks for is not what it is"
+# says = "every token of a sequence asks, and every token is asked, itself included; what a token looks for is neither what it is found by nor what it passes on, so three matrices make its query, key and value from its row"
+# motive = "what a token looks for is not what it is found by"
 # shown = "0.9998"
 # action = "Change one number of `w_q`"
 # ["padding"]
@@ -57,7 +57,7 @@ r"""
 
 You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the score 1, Ben 3, Cy 5. You want one number, to which all three contribute. So each person gets a *share*. A share is positive, even where a score is negative. It is larger for a larger score, and the three shares sum to 1.
 
-**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; hide empty places.
+**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; hide the filler in a batch.
 
 {about}
 
@@ -104,7 +104,7 @@ SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %% [markdown]
 r"""
-Cy's share falls most, from 0.867 to 0.468. *Plus* changes no share, and with a large *times* Cy takes nearly all.
+Cy's share falls most, from 0.867 to 0.468. *Plus* changes no share. With Ann's score back at 1, a large *times* gives Cy nearly all.
 
 ## 1 · From a dictionary to a mixture
 
@@ -141,7 +141,7 @@ show(scores=scores, weights=weights, output=weights @ value)
 
 # %% [markdown] tags=["slide"]
 r"""
-The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of width $d_k$ and values of width $d_v$:
+The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of $d_k$ numbers each, and values of $d_v$ numbers:
 
 ```
 queries (n, d_k) ─┐
@@ -186,7 +186,7 @@ The query of zeros gets the plain average, «23.33». Half your query gets «32.
 
 ## 2 · Self-attention: every token asks
 
-In a sentence the same words ask and are asked. A **token** is a piece of a text, here a word, and each token is a row of numbers. In **self-attention** every token asks, and every token is asked, itself included.
+With the tea, you asked and others answered. In a sentence every word does both. A **token** is a piece of a text, here a word, and each token is a row of numbers. In **self-attention** every token asks, and every token is asked, itself included.
 
 Which queries and keys should a token have? A first idea: its row serves as both. Take *the cat sleeps*, with three numbers for each word: how much of a noun it is, how much of a verb, and whether it is an animal.
 """
@@ -197,17 +197,19 @@ show(weights=(x @ x.mT).softmax(-1))
 
 # %% [markdown]
 r"""
-The last row is that of *sleeps*. Nearly all of its weight is on *sleeps* itself, because no row is more like it. But *sleeps* should find out who sleeps, so a verb should look for a noun. What a token looks for is not what it is. Nor is it what the token is found by: *cat* is found as a noun. And what *cat* passes on should be a third thing, that it is an animal. So three matrices give each token, a row of $x$, three roles:
+The last row is that of *sleeps*. Its score with itself is $3 \cdot 3 = 9$, and its scores with the others are 0, so nearly all of its weight is on *sleeps* itself. *cat*, too, looks at itself, and *the* gets the average.
+
+But *sleeps* should find out who sleeps. It is found as a verb, and it looks for a noun: what a token looks for is not what it is found by. What a token passes on may differ again: *cat* is found as a noun, and passes on that it is an animal. So three matrices give each token, a row of $x$, three roles:
 
 $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
 
-Training finds these matrices, as part 03 shows. Here we write them by hand:
+With $d$ numbers in a token, $W_q$ and $W_k$ have shape $(d, d_k)$, here $(3, 2)$, and $W_v$ has shape $(d, d_v)$, here $(3, 1)$. Training finds these matrices, as part 03 shows. Here we write them by hand. The rows of each are noun, verb, animal:
 """
 
 # %%
-w_q = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])  # a verb looks for a noun
-w_k = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])  # found by: noun, verb
-w_v = torch.tensor([[0.0], [0.0], [1.0]])  # passes on: animal or not
+w_q = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])  # columns: looks for a noun, for a verb
+w_k = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])  # columns: is found as a noun, as a verb
+w_v = torch.tensor([[0.0], [0.0], [1.0]])  # column: passes on whether it is an animal
 show(
     queries=x @ w_q,
     weights=(x @ w_q @ (x @ w_k).mT).softmax(-1),
@@ -216,9 +218,17 @@ show(
 
 # %% [markdown]
 r"""
-Now the query of *sleeps* is $[3, 0]$, a noun, and «0.9998» of its weight is on *cat*. Its output is «0.9998», nearly 1: an animal sleeps. (*the* and *cat* ask with zeros, so they get the average.) Change one number of `w_q`, so that *cat* looks for the verb, and run the cell again.
+The row of *sleeps*, $[0, 3, 0]$, times `w_q` is its query, $[3, 0]$: it looks for a noun. So «0.9998» of its weight is on *cat*, and its output is «0.9998», nearly 1: an animal sleeps. *the* and *cat* ask with zeros, so they get the average.
 
-If the first row of your `w_q` is $[0, 1]$, *cat* gives nearly all of its weight to *sleeps*. The next example is Raimi Karim's (2019): three tokens of four numbers, and matrices of small whole numbers that turn four into three.
+Change one number of `w_q`, so that *cat* looks for the verb, and run the cell again.
+
+<details><summary>One answer</summary>
+
+In the first row, that of the noun, the 0 for the verb becomes a 1: $[0, 1]$. Then *cat* gives nearly all of its weight to *sleeps*.
+
+</details>
+
+A longer example, after Raimi Karim (2019), has three tokens of four numbers, and matrices of shape $(4, 3)$ with small whole numbers.
 """
 
 # %%
@@ -226,7 +236,7 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-The film below goes from the tokens to the outputs in seven steps. It counts tokens from 1. Press *play*, or *forward*. Point at a number, or move to it with Tab, to read how it came about.
+The film below goes from the tokens to the outputs in seven steps. It counts tokens from 1. Press *play*, or *forward*. Point at a number, or move to it with Tab, to see how it was computed.
 """
 
 # %%
@@ -234,11 +244,11 @@ SevenStepsExplorer()
 
 # %% [markdown]
 r"""
-Step 2 has the three matrices, and step 3 what they make of the tokens: in row 1 of the queries you find $[1, 0, 2]$. Step 4 has your score, 4, in row 1, column 2. Row 1 holds the scores 2, 4, 4. Step 5 turns them into the weights 0.06, 0.47, 0.47, and steps 6 and 7 mix the values.
+Step 2 shows the three matrices, step 3 keys, queries and values. Step 4 has your score, 4, in row 1, column 2. Step 5 turns row 1 of the scores, 2, 4, 4, into the weights 0.06, 0.47, 0.47. By these weights the three values $[1, 2, 3]$, $[2, 8, 0]$ and $[2, 6, 3]$ are mixed: step 7 has the output $[1.94, 6.68, 1.60]$. It lies near $[2, 7, 1.5]$, the middle of the last two values, pulled a little towards the first.
 
 ## 3 · In real work: the empty chair
 
-A model answers many questions at once, a **batch**. Zoe asks beside you, with a list of her own. Her query is yours with the sign turned, $[-1, -2]$: whoever knows more gets a lower score from her. She has met only Ann and Ben. A tensor needs lists of equal length, so an empty chair fills hers, with the key $[0, 0]$ and the value 0. Such filler is called **padding**.
+A model answers many questions at once, a **batch**. Zoe asks, too, but of a list of her own: she has met only Ann and Ben. She mistrusts experts, so her query is yours with the sign turned, $[-1, -2]$. A tensor needs lists of equal length, so an empty chair fills hers, with the key $[0, 0]$ and the value 0. Such filler is called **padding**.
 """
 
 # %%
@@ -253,7 +263,7 @@ show(weights=scores.softmax(-1), outputs=scores.softmax(-1) @ values)
 
 # %% [markdown]
 r"""
-Zoe is told «3.3», though nobody said less than 10: the chair has «71» % of the weight. So **"a score of 0 means: do not look"** is wrong. But a score of $-\infty$ has the weight 0, whatever the other scores are, since $e^{-\infty} = 0$.
+Zoe is told «3.3», though nobody said less than 10: the chair has «71» % of the weight. So **"a score of 0 means: do not look"** is wrong. But a score of $-\infty$ has the weight 0, since $e^{-\infty} = 0$, as long as another score of the row is finite.
 """
 
 # %% [markdown] tags=["exercise:without_padding"]
@@ -275,11 +285,11 @@ show(weights=turned)
 
 # %% [markdown]
 r"""
-Zoe hears the chair alone. And your weights are nan, "not a number": all three keys are hidden, so all scores are $-\infty$. The softmax of torch first subtracts the largest score from each, which changes no share and keeps the powers small; but $-\infty - (-\infty)$ is nan. If outputs contain nan, look first for a row whose keys are all hidden. (With −1e9 in place of $-\infty$, all three would get a third, and nothing would warn you.)
+Zoe hears the chair alone. And your weights are nan, "not a number": all three keys are hidden, so all scores are $-\infty$. The softmax of torch first subtracts the largest score from all, which keeps the powers small and changes no share. Here this is $-\infty - (-\infty)$, which is nan. If outputs contain nan, look first for a row whose keys are all hidden. (With −1e9 in place of $-\infty$, all three would get a third, and nothing would warn you.)
 
 ## To carry away
 
-`notebooks/carry/attention.py` holds the chapters 02 to 04 in plain torch, one file to copy. Its `attend` is your function with a mask, and with a division that part 02b explains:
+`notebooks/carry/attention.py` is one file to copy, with chapters 02 to 04 in plain torch. Its `attend` returns outputs and weights. It joins your two functions, and it divides the scores by $\sqrt{d_k}$, for a reason that part 02b finds. (To divide the query, `query * d**-0.5`, gives the same scores.)
 """
 
 # %%
@@ -289,7 +299,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-The default `score_bias` and `dropout` do nothing; later parts use them. The two lines with `empty` give a row whose keys are all hidden zeros in place of nan. torch has the same as one function, and in its `attn_mask`, too, True means *may look*:
+`empty` marks the rows whose keys are all hidden. In the line of `weights`, the fill before the softmax gives such a row finite scores, so that no nan arises, and the fill behind it makes its weights 0. (`score_bias` and `dropout` are for later parts.) torch has the same as one function, which returns the outputs alone. In its `attn_mask`, too, True means *may look*:
 """
 
 # %%
@@ -300,7 +310,7 @@ show(carried=output[:, 0, 0], torch=by_torch[:, 0, 0])
 
 # %% [markdown]
 r"""
-Both give «34.90» and «11.96». The division makes the differences between the scores smaller, so the outputs lie nearer to the average than «37.18» and «11.19».
+Both give «34.90» and «11.96». The division makes the differences between the scores smaller, so your «37.18» and Zoe's «11.19» have moved towards the averages of their lists, 23.33 and 15.
 
 ## Three people once more
 
@@ -311,11 +321,12 @@ Only your question changes.
 predict("ann_first")
 
 # %%
-show(weights=(torch.tensor([[1.0, -1.0]]) @ key.mT).softmax(-1))
+weights = (torch.tensor([[1.0, -1.0]]) @ key.mT).softmax(-1)
+show(weights=weights, price=weights @ value)
 
 # %% [markdown]
 r"""
-Ann's share rose from ‹1.6› % to «66.5» %, though she said nothing new. The scores are now 1, 0 and −1. A score belongs to a question and a key; a weight depends on all keys.
+Ann's share rose from ‹1.6› % to «66.5» %, though she said nothing new. The price falls to «15.15». A score belongs to a question and a key; a weight depends on all keys.
 
 **To remember.** Attention scores every key against the query, turns scores into shares, and mixes the values by them.
 

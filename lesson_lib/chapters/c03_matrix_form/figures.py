@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, draw_table, heatmap
+from lesson_lib.charts.basic import draw_table, heatmap
 from lesson_lib.charts.devices import Gpu, seconds_beside
 from lesson_lib.charts.picture import Picture, canvas, figure
 

@@ -39,12 +39,14 @@ RIGHT = {
             ],
             dim=1,
         ),
-        lambda f, x, other: torch.stack(
-            [
-                (f(torch.where(here[:, None], other, x)) - f(x)).abs().amax(dim=2).max(dim=0).values
-                for here in torch.eye(x.shape[1]).bool()
-            ]
-        ).T,
+        lambda f, x, other: (
+            torch.stack(
+                [
+                    (f(torch.where(here[:, None], other, x)) - f(x)).abs().amax(dim=2).max(dim=0).values
+                    for here in torch.eye(x.shape[1]).bool()
+                ]
+            ).T
+        ),
         lambda f, x, other: torch.tensor(
             [
                 [
