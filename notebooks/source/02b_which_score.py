@@ -273,7 +273,7 @@ figures.pushes(push)
 
 # %% [markdown]
 r"""
-In the plain model the right key gets a push stronger than .001 (right of the dotted line) in only «6» % of the lists. In most lists it is even below $10^{-6}$. In the scaled model it is stronger than .001 in «93» %.
+In the plain model the right key gets a push stronger than ‹.001› (right of the dotted line) in only «6» % of the lists. In most lists it is even below $10^{-6}$. In the scaled model it is stronger than ‹.001› in «93» %.
 
 Which symbols can the plain model learn? The right key is the asked symbol's own key, and the score of a query with its own key is the same in every list. If this score starts high, by chance, the right key has weight and is pushed; if it starts low, it is not. So we order the
 symbols by this first score, and compare the accuracy for the 20 highest and the 20 lowest:
