@@ -1,7 +1,7 @@
 # /// ideas
 # [one_head]
 # says = "one head gives one weight p and one mixture; linear read-outs that see it alone get at most three of the four sentences right"
-# motive = "so all four pairs occur"
+# motive = "All four pairs of answers occur"
 # shown = "Two cuts make three pieces"
 # action = 'predict("four_pairs")'
 #
@@ -9,48 +9,30 @@
 # says = "two heads give two weights: a point in a square, where two cuts make four pieces"
 # motive = "Now let the last word ask twice"
 # shown = "figures.square(corners)"
-# action = "Change a point"
+# action = "Move a dot"
 #
 # [multi_head]
-# says = "multi-head attention: heads of width d = d_model / h, each with its own three matrices, side by side, mixed by W_o; scores are divided by the root of d"
+# says = "multi-head attention: h heads of width d = d_model / h, each with its own three matrices, side by side; W_o adds up what they write; scores are divided by the root of d"
 # motive = "How do we compute several heads"
 # shown = "\\text{head}_i = \\operatorname{attend}"
 # action = "class MultiHead(nn.Module)"
 #
 # [split]
-# says = "to split the heads, cut the width, then swap tokens and heads; a view straight to (h, n, d) mixes tokens, without an error"
-# motive = "`view` gives that shape at once"
+# says = "to split the heads, cut the width, then swap tokens and heads; on the way back swap, then join; a view straight to (h, n, d) mixes tokens without an error, and after a swap `view` fails and `reshape` copies"
+# motive = "`view` gives the other shape at once"
 # shown = "x.view(2, 3, 4)"
 # action = "check(heads_apart)"
 #
-# [merge]
-# says = "to merge them, swap back, then join; a swap changes strides only, so `view` may refuse where `reshape` copies"
-# motive = "On the way back"
-# shown = "strides after the swap"
-# action = 'yours("heads_apart")'
-#
-# [sum]
-# says = "the output is the sum of what the heads write through their rows of W_o"
-# motive = "What does $W_o$ do with the heads?"
-# shown = "head 0 writes"
-# action = "the first two numbers add up to the third"
-#
-# [cost]
-# says = "at equal width more heads have as many learned numbers, and more tables of weights"
-# motive = "What do more heads cost?"
-# shown = "1,048,576"
-# action = 'predict("more_heads")'
-#
 # [held_out]
 # says = "held-out pairs: both words are trained, but never together; two heads get nearly all of these right, one head at most three of four"
-# motive = "never meets one of the three last words"
-# shown = "held out:"
+# motive = "For the test we **hold out** pairs"
+# shown = "two heads            1.00"
 # action = 'predict("unseen_pair")'
 #
 # [find]
 # says = "to find what a head does, measure over many sentences how much weight it puts on the word in question"
 # motive = "Four sentences can mislead"
-# shown = "because *it* is the first noun in half of the sentences"
+# shown = "*it* means the first noun in half of the sentences"
 # action = "check(looks_at)"
 #
 # [move]
@@ -61,18 +43,18 @@
 #
 # [true_hides]
 # says = "in torch's nn.MultiheadAttention a mask says True = hide; `~` turns ours into it"
-# motive = "Does a mask mean the same there?"
+# motive = "both should agree"
 # shown = "~causal(7)"
-# action = 'predict("torch_says")'
+# action = "With `~causal(7)` both layers agree"
 # ///
 
 # %% [markdown]
 r"""
 {title}
 
-*The animal did not cross the street because it was too tired.* What was too tired, the animal or the street? Now end the sentence with *wide*: one word has changed, and *it* means the other noun. How can attention know?
+*The animal did not cross the street because it was too tired.* What was too tired? Now end the sentence with *wide*: one word has changed, and *it* means the other noun. How can attention know?
 
-**Afterwards you can** say how much one head can tell, and prove it; write multi-head attention; find the head that looks at what *it* means, and test it by hand.
+**Afterwards you can** prove how much one head can tell; write multi-head attention; find the head that looks at what *it* means, and test it.
 
 {about}
 
@@ -100,7 +82,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-We ask two questions. *Who acted?* That is the first noun of the sentence. *What is it?* That is the noun which the last word fits: an animal can be tired, a street can be wide. In our small language a street may cross an animal, too. So two orders and two last words make four sentences:
+We ask two questions. *Who acted?* That is the first noun. *What is it?* That is the noun which the last word fits: an animal can be tired, a street can be wide. Let a street cross an animal, too. Then two orders and two last words make four sentences:
 """
 
 # %%
@@ -117,7 +99,7 @@ for line in lines:
 
 # %% [markdown]
 r"""
-The last two columns hold another pair of answers in every line, so all four pairs occur.
+All four pairs of answers occur.
 
 ## 1 · One head, two questions
 
@@ -127,7 +109,7 @@ $$z = p\, v_{\text{animal}} + (1-p)\, v_{\text{street}}$$
 
 Each sentence may have its own $p$. But the value of a noun is the same wherever the noun stands.
 
-A **read-out** turns the mixture into an answer; each question has its own. Ours are **linear**: a read-out has a row of learned numbers $a$ and a learned number $b$, and answers *animal* where $a \cdot z + b$ is positive, *street* where it is negative.
+Each question has a **read-out**, which turns the mixture into an answer. A **linear** read-out has a row of learned numbers $a$ and a learned number $b$. It answers *animal* where $a \cdot z + b$ is positive, else *street*.
 """
 
 # %%
@@ -135,11 +117,11 @@ predict("four_pairs")
 
 # %% [markdown]
 r"""
-Put the mixture into the read-out:
+Put the mixture into a read-out:
 
 $$a \cdot z + b = p\,(a \cdot v_{\text{animal}} - a \cdot v_{\text{street}}) + (a \cdot v_{\text{street}} + b)$$
 
-This is a straight line in $p$, so its sign changes at most once. Therefore a read-out is a **cut**: on one side of it the answer is *animal*, on the other side *street*. Here are two cuts. Change their positions, and run the cell again:
+This is a straight line in $p$, so its sign changes at most once. Therefore a read-out is a **cut**: it answers *animal* on one side, *street* on the other. Here are two cuts. Move them, and run the cell again:
 """
 
 # %%
@@ -147,15 +129,15 @@ figures.pieces(acted=0.3, it=0.6)
 
 # %% [markdown]
 r"""
-Two cuts make three pieces, and in each piece both answers stay the same. But there are four pairs of answers, so one pair has no piece. Here it is *street, animal*; with other cuts it is another pair. **Of our four sentences, one head gets at most three right, whatever it has learned.**
+Two cuts make three pieces, and within a piece both answers stay the same. But there are four pairs of answers, so one pair has no piece: here *street, animal*, with other cuts another pair. **Of our four sentences, one head gets at most three right, whatever it has learned.**
 
-**"A wider head could do it."** No. However many numbers the values have, $p$ is one number, and $z$ stays on one line.
+**"A wider head could do it."** No. However many numbers a value has, $p$ is one number, and $z$ stays on one line.
 
-The proof has three conditions. First, the read-outs are linear. Second, they see nothing but $z$, in which only the two nouns are mixed. Third, the values do not tell where a noun stands. Without them, one head can do more ([evidence](evidence/04_multi_head_evidence.ipynb)).
+The proof has three conditions ([evidence](evidence/04_multi_head_evidence.ipynb)). First, the read-outs are linear. Second, they see nothing but $z$, in which only the two nouns are mixed. Third, a value does not tell where its noun stands.
 
 ## 2 · Two heads
 
-Now let the last word ask twice, with two heads. Head 0 gives *animal* the weight $p_0$, head 1 gives it the weight $p_1$. Two numbers are a point in a square. Let the read-out for *who acted* see head 0 only, and the one for *what is it* head 1 only. Then the first cut is vertical, and the second is horizontal:
+Now let the last word ask twice, with two heads. Head 0 gives *animal* the weight $p_0$, and head 1 gives it the weight $p_1$. Two numbers are a point in a square. Let the read-out for *who acted* see head 0 only, and the one for *what is it* head 1 only. Then the first cut depends on $p_0$ alone and is vertical; the second is horizontal:
 """
 
 # %%
@@ -169,17 +151,19 @@ figures.square(corners)
 
 # %% [markdown]
 r"""
-Two cuts of a square make four pieces, one for each pair of answers. Each dot is a sentence, named by its two nouns and its last word. In this choice of weights, head 0 looks at the noun that acted, and head 1 at the noun that *it* means; so each sentence lies in the piece of its own answers. Change a point, and see which answer becomes wrong. In section 4 we shall see which weights training finds.
+Two cuts of a square make four pieces, one for each pair of answers. Each dot is a sentence. We let head 0 look at the noun that acted, and head 1 at the noun that *it* means. So each sentence lies in the piece of its own answers. Move a dot, and see which answer becomes wrong.
 
-How do we compute several heads? Each head $i$ has its own three matrices. The outputs of all heads are put side by side, and one more learned matrix, $W_o$, mixes them:
+How do we compute several heads? Each head $i$ has its own three matrices. The outputs of all heads are put side by side, and a learned matrix $W_o$ mixes them:
 
 $$\text{head}_i = \operatorname{attend}(x W_q^i,\; x W_k^i,\; x W_v^i) \qquad \text{output} = [\text{head}_0, \text{head}_1, \dots]\; W_o$$
 
-This is **multi-head attention**. The $h$ heads share the width of the tokens, which is called $d_{\text{model}}$: each head has the width $d = d_{\text{model}} / h$. So $W_q^i$ has the shape $(d_{\text{model}}, d)$, and the scores are divided by $\sqrt{d}$, the root of the head's own width.
+This is **multi-head attention**. Each head meets its own rows of $W_o$, so the output is a sum, to which each head adds its part.
 
-The matrices $W_q^0, W_q^1, \dots$ are kept side by side, as one matrix $W_q$. So one product $x W_q$ gives the queries of all heads, in $h \cdot d$ columns: the first $d$ columns belong to head 0, the next $d$ to head 1. Keys and values are made in the same way.
+The $h$ heads share the width of the tokens, $d_{\text{model}}$: each has the width $d = d_{\text{model}} / h$. So $W_q^i$ has the shape $(d_{\text{model}}, d)$, and scores are divided by $\sqrt{d}$.
 
-`attend` works on the last two axes and takes all axes before them as a batch. So it computes all heads at once, if the heads are an axis before the tokens: $(h, n, d)$. We have $(n, h \cdot d)$. `view` gives that shape at once: it takes the numbers in their order, and moves none.
+All $W_q^i$ stand side by side in one matrix $W_q$, which is as large as that of one wide head. So more heads cost only more tables of weights. And one product $x W_q$ gives the queries of all heads: the first $d$ columns belong to head 0, the next $d$ to head 1. Keys and values are made likewise.
+
+`attend` takes all axes but the last two as a batch. So one call computes all heads, if the heads are an axis before the tokens: $(h, n, d)$. But $x W_q$ is $(n, h \cdot d)$. `view` gives the other shape at once: it takes the numbers in their order, and moves none.
 """
 
 # %%
@@ -191,7 +175,7 @@ figures.as_heads(x, x.view(2, 3, 4))
 
 # %% [markdown]
 r"""
-Each colour is a token. Head 0 should hold columns 0 to 3 of all three tokens. In fact it holds the two halves of token 0, and half of token 1. There was no error, and the shape is right. So take two steps: first cut the width, which gives $(n, h, d)$; then swap the axes of tokens and heads.
+Each colour is a token. Head 0 should hold columns 0 to 3 of all three tokens. It holds the two halves of token 0, and half of token 1. No error was raised. So take two steps: first cut the width, which gives $(n, h, d)$; then swap the axes of tokens and heads.
 """
 
 # %% [markdown] tags=["exercise:heads_apart"]
@@ -204,30 +188,18 @@ figures.as_heads(x, heads)
 
 # %% [markdown]
 r"""
-Now each head holds its own four columns of every token. (`yours` gives your function, or the course's until yours has passed its check.)
+Now each head holds its own columns of every token.
 
-On the way back, the outputs of the heads must lie side by side again: swap first, then join the last two axes. This time `view` cannot do it:
+On the way back, swap first, then join the last two axes. `view` would raise an error here: it needs equal steps in memory between the numbers that it joins, and a swap moves no number there. In $(2, 3, 4)$, those of token 0 lie at 0 to 3 and at 12 to 15. `reshape` and `flatten` copy them together.
+
+Here is the whole layer (`nn.Linear` multiplies by a learned matrix):
 """
 
 # %%
-mixed = attend(heads, heads, heads).output  # (2, 3, 4), a new tensor
-swapped = mixed.transpose(-2, -3)  # (3, 2, 4)
-print("strides before the swap", mixed.stride())
-print("strides after the swap ", swapped.stride())
-try:
-    swapped.view(3, 8)
-except RuntimeError:
-    print("view:    an error")
-print("reshape:", tuple(swapped.reshape(3, 8).shape))
+def merge(heads):  # from (..., h, n, d) to (..., n, h * d)
+    return heads.transpose(-2, -3).flatten(-2)
 
-# %% [markdown]
-r"""
-Why? The numbers of a tensor lie in memory in one row. A **stride** says how far one step along an axis goes in this row. `transpose` moves no number: it only swaps two strides, here 12 and 4. `view` moves no number, either, so it needs one stride for the joined axis. There is none: after the swap, the next number of a head lies 1 further, but the next head begins 12 further, and not 4. So `view` raises an error. `reshape` copies the numbers into a new row.
 
-Here is the whole layer. `nn.Linear` holds a learned matrix and multiplies by it; `flatten(-2)` joins the last two axes, and copies like `reshape`.
-"""
-
-# %%
 class MultiHead(nn.Module):
     def __init__(self, d_model, n_heads):
         super().__init__()
@@ -247,70 +219,22 @@ class MultiHead(nn.Module):
         return self.w_output(merge(heads)), weights
 
 
-def merge(heads):  # from (..., h, n, d) to (..., n, h * d)
-    return heads.transpose(-2, -3).flatten(-2)
-
-
 # %% [markdown]
 r"""
-What does $W_o$ do with the heads? Its first $d$ rows meet head 0, the next $d$ rows meet head 1. So the product is a sum, with one term for each head:
-
-$$[\text{head}_0, \text{head}_1]\; W_o = \text{head}_0 W_o^0 + \text{head}_1 W_o^1$$
-
-To see it, we set one head's output to 0 and look at what the other one writes for token 0:
-"""
-
-# %%
-layer = MultiHead(d_model=8, n_heads=2)
-for name, loud in {"head 0 writes": (1, 0), "head 1 writes": (0, 1), "both": (1, 1)}.items():
-    row = layer.w_output(merge(mixed * torch.tensor(loud)[:, None, None]))[0]
-    print(f"{name:14}", *(f"{number:6.2f}" for number in row.tolist()))
-
-# %% [markdown]
-r"""
-In each column the first two numbers add up to the third. So the output is the sum of what the heads write, and every head writes into all eight columns.
-
-What do more heads cost?
-"""
-
-# %%
-predict("more_heads")
-
-# %%
-words = torch.randn(1, 100, 512)
-for n_heads in (1, 8):
-    wide = MultiHead(512, n_heads)
-    learned = sum(p.numel() for p in wide.parameters())
-    weights = wide(words, words, words)[1].numel()
-    print(f"{n_heads} x {512 // n_heads:<4}{learned:,} learned numbers, {weights:,} weights")
-
-# %% [markdown]
-r"""
-Both layers have $4 \cdot 512^2 = 1{,}048{,}576$ learned numbers. For 100 words, a table of weights has $100 \cdot 100$ entries, and eight heads have eight such tables. So **"Eight heads cost eight times as much"** is true of the weights only.
-
 ## 3 · Train one head, and two
 
-Our language has 24 nouns of four kinds, and each kind has three last words that fit it:
+Our language has 24 nouns of four kinds: animals, places such as *street*, foods, and containers. Three last words fit each kind: an animal can be *tired*, *hungry* or *afraid*, a place *wide*, *long* or *steep*. A sentence has two nouns of different kinds.
+
+For the test we **hold out** pairs of words. Each noun never meets one of its three last words in training: *animal* never meets *tired*, and *street* never meets *wide*. So training shows none of our four sentences, but it shows each of their words in other sentences. (A word that training never shows would keep its random numbers.)
 """
 
 # %%
-for kind, (nouns, last) in language.KINDS.items():
-    print(f"{kind:12}{nouns:38}{last}")
+known = language.sentences(held_out=False)  # words (6912, 12), and their two right nouns (6912, 2)
+held_out = language.sentences(held_out=True)  # (3456, 12), (3456, 2)
 
 # %% [markdown]
 r"""
-Every sentence has two nouns of different kinds, and one of four patterns. What do we keep for the test? Not words: a word that training never shows keeps its random numbers, and nobody could know what fits it. We **hold out** pairs. Each noun never meets one of the three last words of its kind in training: *animal* never meets *tired*, and *street* never meets *wide*. So none of our four sentences is trained, but every word of them is, in other sentences.
-"""
-
-# %%
-known = language.sentences(held_out=False)
-held_out = language.sentences(held_out=True)
-for name, (words, answers) in {"trained": known, "held out": held_out}.items():
-    print(f"{name + ':':10}{len(words):,} sentences, such as: {language.text(words[0])}")
-
-# %% [markdown]
-r"""
-`words` holds a number for each of the twelve words, `answers` the numbers of the two nouns that are right. `nn.Embedding` is a table with a learned row for each number. The model is one layer:
+Each word is a number, and `nn.Embedding` is a table with a learned row for each number. The model is one layer:
 """
 
 # %%
@@ -333,7 +257,7 @@ class TwoQuestions(nn.Module):
 
 # %% [markdown]
 r"""
-The three conditions of the proof hold here. The keys tell the position, so that a head can find the first noun. For each question, the read-out gives 24 scores, and the largest one is the answer. Both models start from the same numbers, and see the same sentences in 800 steps:
+The conditions of the proof hold: the read-out is linear, the mask leaves only nouns, and the positions go into the keys alone. By the positions a head can find the first noun. The read-out gives 24 scores for each question, and the largest is the answer. Which of two nouns gets the larger score is decided by one cut, as before.
 """
 
 # %%
@@ -376,9 +300,7 @@ assert min(shares["two heads"]) > 0.93
 
 # %% [markdown]
 r"""
-Naming the first noun twice is right in half of the sentences. One head does better, but it stays below 0.75, as the proof demands. Why does the proof hold for 24 scores? To be right, the score of the right noun must be larger than that of the other noun. Their difference is again $a \cdot z + b$, so it is one cut. And all sentences come in fours like ours.
-
-Two heads are right nearly always, even for pairs that never met.
+Naming the first noun twice is right in half of the sentences. One head is right in about six of ten. The proof allows three of four, since all sentences come in fours like ours. Two heads are right nearly always, even for pairs that never met.
 
 ## 4 · Which head looks at what *it* means?
 
@@ -399,17 +321,15 @@ assert (p - p.round()).abs().max() < 0.3
 
 # %% [markdown]
 r"""
-Training found the four corners. One head looks at the noun that acted, the other at the noun that *it* means: when *tired* becomes *wide*, its weight goes from *animal* to *street*. Nothing in the loss asks for this division; with another seed it may come out less clean.
-
-Four sentences can mislead. So measure it on all held-out sentences.
+Training found the four corners: one head looks at the noun that acted, the other at the noun that *it* means. Nothing in the loss asks for this division. Four sentences can mislead, so measure it on all that were held out.
 """
 
 # %% [markdown] tags=["exercise:looks_at"]
-# How much weight does each head put on the keys that you look for?
+# How much weight does each head put on the word that you look for?
 
 # %% tags=["nbval-ignore-output"]
 words, answers = held_out
-weights = two(words)[1].detach()
+weights = two(words)[1][:, :, 0].detach()  # (3456, 2, 11)
 it_means = words[:, :-1] == answers[:, 1:]  # True at the noun that *it* means
 on_it = yours("looks_at")(weights, it_means)
 head = on_it.argmax().item()
@@ -420,25 +340,20 @@ assert on_it[head] > 0.85 and abs(on_it[1 - head] - 0.5) < 0.05
 
 # %% [markdown]
 r"""
-One head puts more than 0.85 of its weight there. The other has about 0.5: it looks at the first noun, and gets a half because *it* is the first noun in half of the sentences. `head` is now the number of the head that looks at what *it* means.
+One head puts more than 0.9 of its weight on the noun that *it* means. The other head looks at the first noun and gets about 0.5, since *it* means the first noun in half of the sentences.
 
-Does the answer come from this head? A weight that goes along with an answer need not be its cause. So change the weights by hand, and leave everything else as it is.
+But a weight that goes along with an answer need not be its cause. So change the weights by hand, and nothing else.
 """
 
 # %%
 predict("by_hand")
 
 # %% [markdown] tags=["exercise:swap_weights"]
-# Exchange two weights of one head. The numbers `head`, `one` and `other` are counted from 0.
-
-# %% [markdown]
-r"""
-The first 864 held-out sentences have our pattern, with the nouns at positions 1 and 6. The layer calls `change` with its weights and goes on with what `change` returns:
-"""
+# Exchange two weights of one head, and leave the others as they are.
 
 # %% tags=["nbval-ignore-output"]
 swap = yours("swap_weights")
-words, answers = held_out[0][:864], held_out[1][:864]
+words, answers = held_out[0][:864], held_out[1][:864]  # our pattern: nouns at positions 1 and 6
 other_noun = words[:, [1, 6]].sum(-1, keepdim=True) - answers  # of two numbers, the one that is no answer
 
 
@@ -459,39 +374,32 @@ assert min(moved_it, moved_acted) > 0.9 and max(same_acted, same_it) < 0.1
 
 # %% [markdown]
 r"""
-The answer follows the weight. After the exchange in the head that looks at what *it* means, *what is it* changes in more than nine of ten sentences, and *who acted* hardly ever. The second line is the **control**, the same exchange in the other head: there *who acted* changes, and *what is it* hardly ever does. So each answer is caused by the weights of its own head.
+The answer follows the weight. In the head that looks at what *it* means, the exchange changes *what is it* nearly always, and *who acted* hardly ever. The second line is the **control**, the same exchange in the other head: it changes *who acted*. So each answer is caused by the weights of its own head.
 
 ## In real work
 
-torch has this layer as `nn.MultiheadAttention`. Does a mask mean the same there? Give it the causal mask of part 03:
+torch's layer is `nn.MultiheadAttention`. With its matrices in our layer, both should agree. We give both the causal mask of part 03, then turn torch's around: `~` makes True False, and False True.
 """
 
 # %%
-predict("torch_says")
-
-# %% [markdown]
-r"""
-We put torch's matrices into our layer (`in_proj_weight` holds the first three, one below the other). So both layers should agree. For each of seven words we print how far they differ:
-"""
-
-# %%
+torch.manual_seed(0)
 theirs, ours = nn.MultiheadAttention(24, 3, bias=False, batch_first=True), MultiHead(24, 3)
-matrices = [*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight]
+matrices = [*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight]  # torch keeps three in one
 ours.load_state_dict(dict(zip(ours.state_dict(), matrices, strict=True)))
 batch = torch.randn(2, 7, 24)
 expected, _ = ours(batch, batch, batch, mask=causal(7))
 for name, mask in {"causal(7)": causal(7), "~causal(7)": ~causal(7)}.items():
     output, _ = theirs(batch, batch, batch, attn_mask=mask)
-    differ = (output - expected).abs().amax((0, 2))  # (7,)
+    differ = (output - expected).abs().amax((0, 2))  # for each word, the largest difference
     print(f"{name:11}", *(f"{number:.2f}" for number in differ.tolist()))
 
 # %% [markdown]
 r"""
-In `nn.MultiheadAttention`, **True hides**. With `causal(7)` each word sees only later words. The last word has none, so all its scores are $-\infty$, and its output is nan. The other outputs are wrong and look healthy. `~` turns every True into False, and every False into True; then both layers agree.
+**"True means: may look."** Here **True hides**. With `causal(7)` the last word may look at nothing: all its scores are $-\infty$, and its output is nan. The other six differ by more than 0.6, although they look healthy. With `~causal(7)` both layers agree.
 
 ## To carry away
 
-The file `carry/attention.py` begins with `attend` of part 03. Its layer has the same steps as ours:
+In the file `carry/attention.py`, this layer follows `attend` of part 03:
 """
 
 # %%
@@ -499,32 +407,31 @@ show_source(carried.MultiHeadAttention)
 
 # %% [markdown]
 r"""
-Its other arguments belong to later parts: heads that share keys, numbers added to the scores, dropout, and torch's fast function in place of the table of weights. The names of the matrices are ours, so it can take over what was trained here.
+Its steps are ours; the other arguments belong to later parts.
 
-We asked how attention can know what *it* means. The last word asks, and one head looks at the noun that it fits. Now put in your own words, from the list in section 3: two nouns of different kinds, and a last word that fits one of them.
+How can attention know what *it* means? The last word asks, and one head looks at the noun that it fits. Now choose your own last word. The file's layer gets the matrices that we trained:
 """
 
 # %%
-first, second, last = "horse", "bridge", "steep"  # your words
+last = "steep"  # or tired, hungry, afraid, wide, long
 
-sentence = f"the {first} did not cross the {second} because it was too {last}"
+sentence = f"the horse did not cross the bridge because it was too {last}"
 again = TwoQuestions(2)
 again.attention = carried.MultiHeadAttention(32, 2)
 again.load_state_dict(two.state_dict())
 said = [language.NOUNS[i] for i in again(language.read(sentence))[0][0].argmax(-1)]
-it = first if language.KIND[last] == language.KIND[first] else second
-for question, named, answer in zip(("who acted", "what is it"), said, (first, it), strict=True):
+it = "bridge" if last in ("wide", "long", "steep") else "horse"
+for question, named, answer in zip(("who acted", "what is it"), said, ("horse", it), strict=True):
     print(f"{question:12}{named:8}{'right' if named == answer else f'wrong: it is {answer}'}")
 
 # %% [markdown]
 r"""
-**To remember.** One head gives one mixture; what is to be told apart needs several.
+**To remember.** One head gives one mixture; two questions need two.
 
-- Two cuts, three pieces, four pairs; two weights are a point in a square.
-- Project, split, attend, merge, project; cut before you swap, swap before you join.
-- The output is a sum of what the heads write; more heads cost only tables of weights.
+- Two cuts make three pieces; there are four pairs.
+- Cut before you swap, swap before you join.
+- The output is a sum over heads; more heads cost only tables of weights.
 - To test a head, move its weights, with a control.
-- In `nn.MultiheadAttention` True hides.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2; the sentence is Uszkoreit's (2017), after Winograd (1972). [Evidence](evidence/04_multi_head_evidence.ipynb).
 

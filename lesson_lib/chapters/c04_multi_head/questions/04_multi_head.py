@@ -30,14 +30,14 @@ def _more_heads_apart(drawn: Draw) -> list[Case]:
 
 
 def looks_at(weights, target):
-    on_target = (weights * target[:, None, None]).sum(-1)  # (b, h, n)
-    return on_target.mean((0, 2))
+    on_target = (weights * target[:, None]).sum(-1)  # (b, h)
+    return on_target.mean(0)
 
 
-def _looking(seed: int, b: int, h: int, n: int, m: int, draw: Any = drawn) -> Case:
+def _looking(seed: int, b: int, h: int, m: int, draw: Any = drawn) -> Case:
     """Weights, and a target of one key for each sentence, each at another place."""
     target = torch.arange(m, device="cpu") == (2 * torch.arange(b, device="cpu")[:, None] + 1) % m
-    return {"weights": draw(seed, b, h, n, m).softmax(-1), "target": target}
+    return {"weights": draw(seed, b, h, m).softmax(-1), "target": target}
 
 
 def swap_weights(weights, head, one, other):
@@ -96,15 +96,15 @@ CODE = {
         cases=(
             lambda: [
                 {
-                    "weights": torch.tensor([[[[0.25, 0.75]]]], device="cpu"),
+                    "weights": torch.tensor([[[0.25, 0.75]]], device="cpu"),
                     "target": torch.tensor([[False, True]], device="cpu"),
                 }
             ],
-            lambda: [_looking(1, 1, 2, 1, 3)],
-            lambda: [_looking(2, 2, 2, 1, 3)],
-            lambda: [_looking(3, 3, 2, 5, 7)],
+            lambda: [_looking(1, 1, 2, 3)],
+            lambda: [_looking(2, 2, 2, 3)],
+            lambda: [_looking(3, 5, 3, 7)],
         ),
-        hidden=lambda draw: [_looking(1, 5, 3, 2, 11, draw), _looking(2, 2, 5, 7, 3, draw)],
+        hidden=lambda draw: [_looking(1, 7, 3, 11, draw), _looking(2, 2, 5, 3, draw)],
     ),
     "swap_weights": Code(
         solution=swap_weights,
