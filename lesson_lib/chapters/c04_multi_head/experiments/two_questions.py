@@ -23,8 +23,8 @@ RECIPE = {
     "batch": 64,
     "steps": 800,
     "lr": 1e-2,
-    "two_layers": {"steps": 1600, "lr": 5e-3},
-    "schedule": "one-cycle",
+    "schedule": "constant",
+    "two_layers": {"steps": 1600, "lr": 5e-3, "schedule": "one-cycle"},
     "systems": ["1 head", "2 heads", "4 heads", "1 head, all words", "2 heads, it asks", "2 layers, it asks"],
     "seeds": [0, 1, 2],
 }
