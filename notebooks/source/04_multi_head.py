@@ -282,15 +282,15 @@ one, two = train(1), train(2)
 predict("unseen_pair")
 
 # %% tags=["nbval-ignore-output"]
-def right(said, answers):
+def both_right(said, answers):
     return (said == answers).all(-1).float().mean().item()
 
 
 print("both answers right   trained   held out")
 shares = {}
 for name, model in {"one head": one, "two heads": two}.items():
-    shares[name] = [right(model(words)[0].argmax(-1), answers) for words, answers in (known, held_out)]
-shares["first noun twice"] = [right(answers[:, :1], answers) for _, answers in (known, held_out)]
+    shares[name] = [both_right(model(words)[0].argmax(-1), answers) for words, answers in (known, held_out)]
+shares["first noun twice"] = [both_right(answers[:, :1], answers) for _, answers in (known, held_out)]
 for name, both in shares.items():
     print(f"{name:21}{both[0]:.2f}      {both[1]:.2f}")
 
@@ -395,7 +395,7 @@ for name, mask in {"causal(7)": causal(7), "~causal(7)": ~causal(7)}.items():
 
 # %% [markdown]
 r"""
-**"True means: may look."** Here **True hides**. With `causal(7)` the last word may look at nothing: all its scores are $-\infty$, and its output is nan. The other six differ by more than 0.6, although they look healthy. With `~causal(7)` both layers agree.
+**"True means: may look."** Here **True hides**. So with `causal(7)` each word sees only later words, and the last one sees none: all its scores are $-\infty$, and its output is nan. The other six differ by more than 0.6, although they look healthy. With `~causal(7)` both layers agree.
 
 ## To carry away
 

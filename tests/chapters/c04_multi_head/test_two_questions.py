@@ -86,15 +86,15 @@ def test_a_batch_is_of_the_training():
 
 
 def test_two_heads_learn_both_questions_and_the_answer_follows_its_own_head(two):
-    assert min(two_questions.right(two, "both new").values()) > 0.95
+    assert min(two_questions.right(two, "both new").values()) > 0.88
     follows = two_questions.followed(two, "held-out pairs")
-    assert follows["moved to the other noun"] > 0.97
+    assert follows["moved to the other noun"] > 0.9
     assert max(follows["moved to a small word"], follows["moved in the other head"]) < 0.2
 
 
 def test_rules_by_place_are_right_half_of_the_time():
     rules = two_questions.baselines()
-    assert rules["nearest noun"] == rules["first noun"] == 0.5 and rules["commonest noun"] == 1 / 8
+    assert rules["nearest noun"] == rules["first noun"] == 0.5 and rules["commonest noun"] == 1 / 24
 
 
 def test_what_is_stored():
