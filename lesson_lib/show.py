@@ -29,13 +29,17 @@ def show(*values: Any, **named: Any) -> None:
             print(f"{name} = {text}")
 
 
-def show_source(function: Callable) -> Any:
-    """The library's own code of a function or class, without its docstring and without notes to the linter,
+def show_source(*functions: Callable) -> Any:
+    """The code of functions or classes, without their docstrings and without notes to the linter,
     highlighted where the notebook can."""
+    from IPython.display import Code
+
+    return Code("\n\n\n".join(map(_code, functions)), language="python")
+
+
+def _code(function: Callable) -> str:
     import ast
     import textwrap
-
-    from IPython.display import Code
 
     source = textwrap.dedent(inspect.getsource(function))
     node = ast.parse(source).body[0]
@@ -43,7 +47,7 @@ def show_source(function: Callable) -> Any:
     if ast.get_docstring(node) is not None:
         text = node.body[0]
         del lines[text.lineno - 1 : text.end_lineno]
-    return Code("\n".join(line.split("  # noqa")[0] for line in lines), language="python")
+    return "\n".join(line.split("  # noqa")[0] for line in lines)
 
 
 def _text(value: Any) -> str:

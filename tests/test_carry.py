@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -176,13 +177,27 @@ def test_widths_that_do_not_fit_get_a_sentence(sizes):
         attention.MultiHeadAttention(d_model, n_heads, n_key_heads=shared)
 
 
-def test_leak_tries_every_token():
+def test_influence_is_the_mask():
     x = torch.randn(B, N, D)
     hole = causal(N)
-    hole[0, 1] = True  # token 0 looks at token 1 alone
+    hole[0, 1] = True  # token 0 looks at token 1, and at no other that comes later
+    for mask in (hole, causal(N), torch.ones(N, N, dtype=torch.bool)):
+        table = attention.influence(lambda x, mask=mask: attention.attend(x, x, x, mask=mask)[0], x)
+        assert torch.equal(table > 1e-3, mask) and table[~mask].eq(0).all()
 
-    def layer(mask):
-        return lambda x: attention.attend(x, x, x, mask=mask)[0]
 
-    assert attention.leak(layer(causal(N)), x) == 0.0
-    assert attention.leak(layer(hole), x) > 0.01 < attention.leak(layer(None), x)
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_part_finds_the_file_wherever_it_runs(tmp_path, beside):
+    if beside:
+        (tmp_path / "carry").mkdir()
+        (tmp_path / "carry" / "attention.py").write_text(
+            "attend = 'a learner changed it'\n", encoding="utf-8"
+        )
+    program = (
+        "from lesson_lib.course import *\nfrom carry import attention\nprint(callable(attention.attend))"
+    )
+    line = [sys.executable, "-c", program]
+    done = subprocess.run(
+        line, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    assert done.stdout.split() == [str(not beside)], done.stderr

@@ -50,7 +50,6 @@ from lesson_lib.charts.picture import Picture
 from lesson_lib.experiments import results
 from lesson_lib.masks import window
 from lesson_lib.models.translator import Translation
-from lesson_lib.training import History
 
 CHAPTERS = Path(__file__).parents[1] / "lesson_lib" / "chapters"
 WORDS = ["the", "old", "[mask]"]
@@ -111,17 +110,18 @@ GIVEN = {
     c02.regression: lambda: given(rand(7, 1), {0.4: rand(7, 1)}, rand(7, 1), rand(5, 1), rand(5, 1)),
     c02.word_scores: lambda: given(WORDS, rand(3, 3), rand(3, 3)),
     c02.scaling: lambda: given(*[{"dot": ([4, 16], [2.0, 4.0])}] * 3),
-    c02.learning: lambda: given({"dot": History([{"step": 20, "score": 0.5}])}, 0.25),
+    c02.list_weights: lambda: given({"plain": rand(4), "scaled": rand(4)}, ["7:1", "3:0", "9:4", "5:2"], 2),
+    c02.spreads: lambda: given({"width 4": rand(5, 7), "width 9": 3 * rand(5, 7)}),
+    c02.pushes: lambda: given({"plain": rand(11) ** 40, "scaled": rand(11)}),
+    c02.learning: lambda: given({"plain": [0.1, 0.2], "scaled": [0.1, 0.9]}, 10, 0.125),
     c02.arrival: lambda: given(BANDS, BANDS),
     c02.costs: lambda: given([16, 32], CURVES, CURVES),
     c03.loop_and_product: lambda: given([16, 32], CURVES),
     c03.mirrored: lambda: given(rand(3, 3), rand(3, 3)),
-    c03.tokens: lambda: given(rand(8, 16)),
-    c03.with_and_without: lambda: given(SHARES, {"chance": 0.125}),
+    c03.tokens: lambda: given(rand(8, 13)),
     c03.found_partners: lambda: given(rand(8, 8), rand(8, 8), torch.arange(8)),
-    c03.learned_relation: lambda: given(rand(16, 16), torch.arange(8)),
-    c03.who_may_look: lambda: given({"near": MASK, "all": MASK}),
-    c03.one_by_one: lambda: given(SHARES),
+    c03.learned_relation: lambda: given(rand(13, 13), torch.arange(8)),
+    c03.influence: lambda: given({"near": rand(8, 8), "all": rand(8, 8)}),
     c04.pieces: lambda: given(0.7, 0.2),
     c04.square: lambda: given({"animal, street, tired": (1, 1), "street, animal, wide": (0, 0)}),
     c04.one_head: lambda: given([0.0, 1.0], CURVES),

@@ -13,7 +13,6 @@ from PIL import Image
 
 from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
 from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
-from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
 from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
 from lesson_lib.charts.matrices import Matrix, equations
@@ -35,7 +34,7 @@ def some_heads():
     return HeadExplorer(weights, "abcde", ["itself", "", "first"], keys="tuvwxyz")
 
 
-ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer, some_heads, ClockExplorer, RotationExplorer]
+ALL = [SevenStepsExplorer, SoftmaxExplorer, some_heads, ClockExplorer, RotationExplorer]
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -129,15 +128,6 @@ def test_weights_by_hand_give_the_sources_outputs():
     assert "output[1, 2] = 0 + 4 + 3 = 7" in w.drawing.value
     w.kind.index = 1
     assert "exp(2/√3)" in w.drawing.value
-
-
-def test_shapes_start_in_columns_and_switch_to_rows():
-    w = ShapeExplorer()
-    assert "S = Q @ K.mT" in w.drawing.value and "X 6×10" in w.drawing.value and "rows" in w.still().alt
-    w.sizes["n"].value = 3
-    assert "X 3×10" in w.drawing.value
-    w.convention.value = "columns"
-    assert "Q = W_q.mT @ I" in w.drawing.value and "I 10×3" in w.drawing.value and "columns" in w.still().alt
 
 
 @pytest.mark.parametrize("convention", ["rows", "columns"])

@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lesson_lib.cli import kinds, sources
+from lesson_lib.cli import kinds, quoted, sources
 from lesson_lib.cli.sources import ROOT, BuildError
 
 LINES, CELLS, KIB, IDEAS = 200, 50, 600, 12  # of a part, at most
@@ -263,11 +263,8 @@ def terms(texts: Sequence[str], seen: set[str], meanings: dict[str, str]) -> Ite
 
 
 def sentence(text: str, place: int) -> str:
-    """The sentence of a text that stands around a place, or its row of a table."""
-    ends = [m.end() for m in re.finditer(r"[.!?](?=[\s*])|\n\s*\n|\n(?=[|>-])|\|\n", text)]
-    start = max((end for end in ends if end <= place), default=0)
-    stop = min((end for end in ends if end > place), default=len(text))
-    return " ".join(plain(text[start:stop]).split()).removeprefix("- ")
+    """The sentence of a text that stands around a place, as a reader sees it."""
+    return " ".join(plain(quoted.sentence(text, place)).split()).removeprefix("- ")
 
 
 def imported(module: str, name: str) -> object:
@@ -283,7 +280,9 @@ def introduced(codes: Sequence[str], seen: set[str]) -> Iterator[str]:
         for node in ast.walk(ast.parse(re.sub(r"^\s*[%!].*$", "", code, flags=re.M))):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("lesson_lib"):
                 continue
-            for name in (alias.name for alias in node.names if alias.name not in seen):
+            names = [alias.name for alias in node.names]
+            names = importlib.import_module(node.module).__all__ if names == ["*"] else names
+            for name in (name for name in names if name not in seen):
                 seen.add(name)
                 thing = imported(node.module, name)
                 told = inspect.isfunction(thing) or inspect.isclass(thing) or inspect.ismodule(thing)

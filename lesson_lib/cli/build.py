@@ -24,7 +24,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from lesson_lib.cli import course
+from lesson_lib.cli import course, quoted
 from lesson_lib.cli.outputs import looks_alike, may_keep, normal_outputs, pngs
 from lesson_lib.cli.sources import METADATA, ROOT, BuildError, Target, read_source, strays, targets
 
@@ -108,8 +108,15 @@ def build(target: Target, *, fresh: bool = False) -> list[str]:
             cell.outputs = before
         else:
             remarks.append(f"{target.name}, code cell {number}: its picture changed")
+    for fault in quoted.faults(marked_texts(target), notebook.cells):
+        raise BuildError(f"{target.name}: {fault}")
     _write(target.path, text_of(notebook))
     return remarks
+
+
+def marked_texts(target: Target) -> list[str]:
+    """The texts of a source's cells, with the marks of numbers that cells print."""
+    return [cell.source for cell in read_source(target, marked=True).cells]
 
 
 def text_of(notebook: NotebookNode) -> str:
@@ -153,6 +160,7 @@ def differences(target: Target) -> Iterator[str]:
         if not cell.outputs and speaks(cell.source):
             yield f"code cell {number} has no stored output, although it prints or shows something"
         cell.outputs = normal_outputs(cell.outputs, number)
+    yield from quoted.faults(marked_texts(target), notebook.cells)
     notebook.metadata = nbformat.from_dict(METADATA)
     if text_of(notebook) != raw:
         yield "it is not in the normal form"

@@ -128,7 +128,13 @@ def about(lesson: Lesson, root: Path = ROOT) -> str:
 
 
 def _sources(lesson: Lesson) -> str:
-    return f"〔[Sources · 五篇文章之路](sources.ipynb):{lesson.sources}〕" if lesson.sources else ""
+    """The line that leads to the sources, in both languages."""
+    if not lesson.sources:
+        return ""
+    if lesson.edition < 3:
+        return f"〔[Sources · 五篇文章之路](sources.ipynb):{lesson.sources}〕"
+    where = re.sub(r"第 (.+?) 节", r"sections \1", lesson.sources.replace("开头", "opening")).replace("、", ", ")
+    return f"〔[The road of five texts · 五篇文章之路](sources.ipynb): {where} · {lesson.sources}〕"
 
 
 def asked(name: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from lesson_lib.cli import course, kinds
+from lesson_lib.cli import course, kinds, quoted
 from lesson_lib.cli.exercise_cells import BEGIN, END, STUB, written_out
 from lesson_lib.places import ROOT
 
@@ -105,13 +105,14 @@ def split_exercise(text: str, *, solved: bool) -> str:
     return "".join(lines)
 
 
-def read_source(target: Target, *, solved: bool | None = None) -> NotebookNode:
+def read_source(target: Target, *, solved: bool | None = None, marked: bool = False) -> NotebookNode:
     """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs.
-    `solved` gives a part as it is when each your-turn cell holds its solution."""
+    `solved` gives a part as it is when each your-turn cell holds its solution; with `marked` its texts keep
+    the marks of `quoted`."""
     if solved is None:
         solved = target.kind == "solution"
     text = split_exercise(source_text(target), solved=solved)
-    cells = cells_of(text, target.source.name)
+    cells = cells_of(text, target.source.name, marked=marked)
     if target.kind != "solution" and (extra := course.hosted(target.name, _root(target))):
         line, code = extra
         cells[1:1] = [new_markdown_cell(line, id="hosted-link"), new_code_cell(code, id="hosted-install")]
@@ -161,8 +162,9 @@ def source_text(target: Target) -> str:
         raise BuildError(f"{target.source.name}: {error.args[0]}") from None
 
 
-def cells_of(text: str, name: str) -> list[NotebookNode]:
+def cells_of(text: str, name: str, *, marked: bool = False) -> list[NotebookNode]:
     """The cells that a source's text describes, with their tags and ids; `name` is the source's in an error.
+    With `marked` their texts keep the marks of `quoted`, which no notebook has.
 
     Raises BuildError where there are none, or one that is neither code nor text.
     """
@@ -177,14 +179,15 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
             raise BuildError(
                 f"{name} has a {cell.cell_type} cell; write code (# %%) or text (# %% [markdown])"
             )
-        key = f"{cell.cell_type}\n{cell.source}"
+        source = cell.source if cell.cell_type == "code" else quoted.plain(cell.source)
+        key = f"{cell.cell_type}\n{source}"
         number = hashlib.sha256(f"{key}\n{counts[key]}".encode()).hexdigest()[:12]
         counts[key] += 1
         tags = list(cell.metadata.get("tags", ()))
         metadata: dict = {"tags": tags} if tags else {}
         if FOLDED & set(tags):
             metadata["jupyter"] = {"source_hidden": True}
-        result.append(make(source=cell.source, id=number, metadata=metadata))
+        result.append(make(source=cell.source if marked else source, id=number, metadata=metadata))
     if not result:
         raise BuildError(f"{name} has no cells; a cell starts with a line '# %%'")
     return result

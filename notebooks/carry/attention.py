@@ -3,7 +3,7 @@
     attend                output and weights of queries, keys, values; with a mask, a bias, dropout
     causal, padding       masks: True = may look; join two with &
     MultiHeadAttention    the layer: self- and cross-attention, shared keys, or torch's fused kernel
-    leak                  a test: do earlier outputs move when a later token changes?
+    influence             a test: which outputs move when a token is replaced?
     python attention.py   trains three matrices for some seconds, and reads a secret in them
 
 Shapes: b sequences, h heads, n queries, m keys; d numbers in a query or key, d_v in a value.
@@ -19,16 +19,18 @@ def attend(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
 
     The query is (..., n, d), the key (..., m, d), the value (..., m, d_v).
     mask (..., n, m) is boolean, score_bias (..., n, m) is added to the scores. A query that may look at
-    nothing gets zeros. The weights are those before dropout.
+    nothing gets zeros. The weights are those before dropout. (The query is divided, not the product: in
+    float16, which ends at 65,504, the product could overflow.)
     """
-    scores = (query * query.shape[-1] ** -0.5) @ key.mT  # divide first: float16 ends at 65,504
+    d = query.shape[-1]
+    scores = (query * d**-0.5) @ key.mT
     if score_bias is not None:
         scores = scores + score_bias
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     empty = (scores == -torch.inf).all(-1, keepdim=True)  # softmax makes nan of such a row
     weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
-    return F.dropout(weights, dropout) @ value, weights
+    return F.dropout(weights, dropout) @ value, weights  # dropout=0.0 outside of training
 
 
 def fused(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
@@ -49,7 +51,8 @@ def causal(n, *, queries=None, device=None):
     """Mask (queries, n): each token may look at itself and at earlier ones.
 
     Without `queries` there are n of them. With a cache only the last tokens ask: causal(9, queries=2) has
-    the last two of nine rows. (torch's is_causal=True would give the first two.)
+    the last two of nine rows (torch's is_causal=True gives the first two). Where real (b, n) says which
+    tokens are no padding, causal(n) & real[:, None, :] hides both.
     """
     rows = torch.arange(n - (n if queries is None else queries), n, device=device)
     return torch.arange(n, device=device) <= rows[:, None]
@@ -95,17 +98,20 @@ class MultiHeadAttention(nn.Module):
 
 
 @torch.no_grad()
-def leak(layer, x):
-    """How far an output of layer(x) moves at most when a LATER token of x (b, n, d) changes.
+def influence(f, x, other=None):
+    """Table (n, n): how far output i of f(x) moves at most when token j of x (b, n, d) is replaced.
 
-    Each token is replaced in turn. Dropout must be off: layer.eval().
+    f(x) is one tensor (b, n, ...). The table is 0 above the diagonal where f is causal, and in the columns
+    of hidden tokens. `other` has the tokens to take (default: random). Dropout must be off: layer.eval().
     """
-    before, most = layer(x), 0.0
-    for token in range(1, x.shape[1]):
-        other = x.clone()
-        other[:, token] = torch.randn_like(other[:, token])
-        most = max(most, (layer(other) - before)[:, :token].abs().max().item())
-    return most
+    other = torch.randn_like(x) if other is None else other
+    before, n = f(x), x.shape[1]
+    table = x.new_zeros(n, n)
+    for j in range(n):
+        changed = x.clone()
+        changed[:, j] = other[:, j]
+        table[:, j] = (f(changed) - before).abs().flatten(2).amax((0, 2))
+    return table
 
 
 def party(secret, b, cards=5):
@@ -138,6 +144,7 @@ if __name__ == "__main__":
     x, right = party(secret, 500)
     for name, mask in {"all may look": None, "causal": causal(8)}.items():
         hits = (layer(x, mask).argmax(-1) == right).float().mean()
-        print(f"{name:13} right {hits:.2f}  leak {leak(lambda x, m=mask: layer(x, m), x):.2f}")
+        leak = influence(lambda x, m=mask: layer(x, m), x).triu(1).max()
+        print(f"{name:13} right {hits:.2f}  a later token moves an output by {leak:.2f}")
     print("secret ", *secret.tolist())
     print("found  ", *(w_q @ w_k.T)[:8, :8].argmax(-1).tolist())

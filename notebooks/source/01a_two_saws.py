@@ -91,7 +91,7 @@ show(limit=tagging.limit(tagging.window(0), among=("saw",)))
 
 # %% [markdown]
 r"""
-**"A larger network would do it."** No network that sees one word passes 0.63, however large. (The limit is known because the grammar is. In a real text
+**"A larger network would do it."** No network that sees one word passes «0.63», however large. (The limit is known because the grammar is. In a real text
 most long sights occur once; counting would say 1.)
 
 ## 2 · What sees what
@@ -132,7 +132,7 @@ for name, sight in sights.items():
 # %% [markdown]
 r"""
 One neighbour on either side solves *saw*. For *cut* even seven are too few: a window must be as wide as the farthest clue. The
-recurrent network misses what a later word tells: only *bit* and *me* tell the two *saw* of *the garden saw bit me* and *the garden saw me* apart. Seeing everything gives 1.
+recurrent network misses what a later word tells: only *bit* and *me* tell the two *saw* of *the garden saw bit me* and *the garden saw me* apart. Seeing everything gives «1».
 """
 
 # %%
@@ -178,7 +178,7 @@ assert quick() or (share["all words"] > 0.98 and share["cut"] > 0.985)
 r"""
 ## 4 · Who looked?
 
-On *cut* it passes .984, the limit of a window of 7. Does it use the far word? An **intervention** tests it: change one word, and see which tags follow.
+On *cut* it passes «.984», the limit of a window of 7. Does it use the far word? An **intervention** tests it: change one word, and see which tags follow.
 """
 
 # %%

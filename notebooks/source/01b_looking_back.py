@@ -235,7 +235,7 @@ for name, model in models.items():
 
 # %% [markdown]
 r"""
-One month changed: with a look back one digit follows. One vector, after its 400 steps, writes two well-formed dates, both wrong, and other digits move.
+One month changed: with a look back one digit follows. One vector, after its 400 steps, writes two well-formed dates, both wrong, and the same two for june as for july.
 
 **To remember.** A look back is not what made this task possible. It made it quick to learn.
 

@@ -64,7 +64,7 @@ assert abs(drawn.mean() - 33) < 0.2
 
 # %% [markdown]
 r"""
-The mean of the draws is near 33. But change a weight a little: the mixture changes a little, a slope to follow. The place that was drawn stays, or jumps. There is no slope.
+The mean of the draws is near «33». But change a weight a little: the mixture changes a little, a slope to follow. The place that was drawn stays, or jumps. There is no slope.
 
 ## 2 · Learn from a reward
 
@@ -98,7 +98,7 @@ for baseline in (0.0, 0.2):
 
 # %% [markdown]
 r"""
-The variance falls from 4 to 2.25. Try 0.8 (with two places all noise can go) and 2: a good baseline takes noise away, a bad one adds some.
+The variance falls from «4» to «2.25». Try 0.8 (with two places all noise can go) and 2: a good baseline takes noise away, a bad one adds some.
 
 An eye has more than two places. Our model names a point, its *mean*, and while it learns it looks near that point: the place $x$ is drawn from a normal distribution of deviation
 $\sigma$. So $\log p(x) = -(x - \text{mean})^2 / 2\sigma^2$ and a constant.

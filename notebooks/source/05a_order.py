@@ -187,7 +187,7 @@ figures.nearness_by_base((10, 10_000))
 
 # %% [markdown]
 r"""
-With base 10 all places beyond some tens look equally far. With base 10,000 the curve falls on, with ripples, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that hardly
+With base 10 all places beyond some tens look equally far. With base 10,000 the curve falls on, with ripples, to 0.2 at place 1,000: the slowest clock needs «60,611» tokens for a turn. The price is clocks that hardly
 move in short texts.
 
 ## 4 · Back to the points
@@ -209,7 +209,7 @@ assert quick() or (shares["codes"][0] > 0.85 and shares["codes"][1] < 0.65)
 
 # %% [markdown]
 r"""
-In order both get over 0.9. Shuffled, the second falls to about half. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
+In order both get over «0.9». Shuffled, the second falls to about half. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
 what will have an order where the model is used.**
 
 ## 5 · What a score then holds

@@ -46,7 +46,7 @@ show(five_words_on=best)
 
 # %% [markdown]
 r"""
-There is one matrix for "five words on", and it holds everywhere. Look at it: two blocks of 2 by 2, one for each clock, and zeros elsewhere. $0.2837$ is $\cos 5$, and $0.9589$ is $-\sin 5$: the first clock turns by 5 radians, the second by $5 \cdot 0.01$.
+There is one matrix for "five words on", and it holds everywhere. Look at it: two blocks of 2 by 2, one for each clock, and zeros elsewhere. $«0.2837»$ is $\cos 5$, and $«0.9589»$ is $-\sin 5$: the first clock turns by 5 radians, the second by $5 \cdot 0.01$.
 
 ## 1 · The proof
 
@@ -88,7 +88,7 @@ for _ in range(200):
 
 # %% [markdown]
 r"""
-The difference is 0 for all angles, and 200 random steps from random places end where they should. The last two lines say that $R$ keeps lengths and angles and is no mirror: it is a **rotation**.
+The difference is «0» for all angles, and 200 random steps from random places end where they should. The last two lines say that $R$ keeps lengths and angles and is no mirror: it is a **rotation**.
 """
 
 # %%
@@ -127,7 +127,7 @@ print("offsets 0 to 8:", *(f"{product:.2f}" for product in p[0] @ p[:9].T))
 
 # %% [markdown]
 r"""
-Five ahead and five behind give the same 23.50. **"The product falls with every step."** It starts at $d/2 = 32$, the number of clocks, and falls to 23.50 at offset 5. At offset 6 it rises again, to 23.56: the fastest clock has come round.
+Five ahead and five behind give the same «23.50». **"The product falls with every step."** It starts at $d/2 = «32»$, the number of clocks, and falls to «23.50» at offset 5. At offset 6 it rises again, to «23.56»: the fastest clock has come round.
 
 **"So sinusoids cannot tell left from right."** The *plain* product cannot. But a layer does not compute it. Its score holds $p_i M p_j^\top$ (part 05a; codes are rows again), and $M = W_q W_k^\top$ is learned. Put a quarter turn of every clock in between:
 """
@@ -139,7 +139,7 @@ show(ahead=p[50] @ M @ p[55], behind=p[50] @ M @ p[45], elsewhere=p[20] @ M @ p[
 
 # %% [markdown]
 r"""
-Now five ahead gives −4.94, five behind +4.94, and at every place the same. A quarter turn makes sines of the cosines, and a sine has a sign.
+Now five ahead gives «−4.94», five behind +«4.94», and at every place the same. A quarter turn makes sines of the cosines, and a sine has a sign.
 
 ## 3 · What does not follow
 """
@@ -221,7 +221,7 @@ print("places in bfloat16:", torch.arange(1000, 1005).bfloat16().int().tolist())
 
 # %% [markdown]
 r"""
-The first bug moves a typical score by half a standard deviation, the worst by more than six. With the second, three words stand on place 1000. Compute angles in float32.
+The first bug moves a typical score by half a standard deviation, the worst by more than six. With the second, three words stand on place «1000». Compute angles in float32.
 
 ## Five words on once more
 """

@@ -214,7 +214,7 @@ assert_close(as_told[:, ::4], rotary(x[:, ::4]), atol=1e-5, rtol=1e-5)
 
 # %% [markdown]
 r"""
-Nothing fails, and scores (standard deviation 1) are off by up to 3.3. The assertion shows the squeeze: token 4 is turned like token 1 of the old model.
+Nothing fails, and scores (standard deviation 1) are off by up to «3.3». The assertion shows the squeeze: token 4 is turned like token 1 of the old model.
 
 ## Three back once more
 

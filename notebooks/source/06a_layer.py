@@ -82,7 +82,7 @@ for keep, name in enumerate(("outputs alone", "added to the input")):
 
 # %% [markdown]
 r"""
-From left to right: behind 0, 1, 2, 3 attentions. The fit itself misses 3 in 100. Without the sum the first attention costs most: .38 remain. Three leave .14, hardly better than guessing among the sentence's words: behind random attentions **a token forgets itself.** With the sum .92 remain.
+From left to right: behind 0, 1, 2, 3 attentions. The fit itself misses 3 in 100. Without the sum the first attention costs most: «.38» remain. Three leave «.14», hardly better than guessing among the sentence's words: behind random attentions **a token forgets itself.** With the sum «.92» remain.
 
 ## 1 · The residual connection
 

@@ -86,7 +86,7 @@ for name, tensor in shapes.items():
 
 # %% [markdown]
 r"""
-20 characters keep their 20 rows to the end of the encoder. The decoder's 11 places are *start* and ten characters. At the end, each place scores 74 signs: 71 characters, start, end and padding.
+«20» characters keep their «20» rows to the end of the encoder. The decoder's «11» places are *start* and ten characters. At the end, each place scores «74» signs: 71 characters, start, end and padding.
 
 Both decoder layers are given what the *last* encoder layer left, not the layer beside them.
 
@@ -312,7 +312,7 @@ The forgotten mask is the bug that people meet: three masks, and the third is ea
 
 ## The date once more
 
-*mercredi 3 mars 2021* became 20 rows, a memory, 11 places, and the right ten characters, all learned at once. How does it write them one by one, when nobody knows the right ones?
+*mercredi 3 mars 2021* became «20» rows, a memory, «11» places, and the right ten characters, all learned at once. How does it write them one by one, when nobody knows the right ones?
 
 **To remember.** Train all places at once, under the causal mask; a loss that is too good may read ahead.
 

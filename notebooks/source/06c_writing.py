@@ -183,7 +183,7 @@ print(
 
 # %% [markdown]
 r"""
-It computed 11 rows, not 66, and gave the same logits. What does this save in seconds?
+It computed «11» rows, not 66, and gave the same logits. What does this save in seconds?
 """
 
 # %%
@@ -217,7 +217,7 @@ for beginning, sign in step_of(total, logs).tolist():
 
 # %% [markdown]
 r"""
-The beam finds the text of .40. And on our dates?
+The beam finds the text of «.40». And on our dates?
 """
 
 # %%
@@ -239,7 +239,7 @@ print(
 
 # %% [markdown]
 r"""
-Four beginnings bring hardly a date more in 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the rest. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
+Four beginnings change the number of right dates by hardly one in 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the rest. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
 
 ## 4 · Why then the Transformer?
 

@@ -56,7 +56,7 @@ Simple rules fail on these 4,000 sentences: the best, "trust the first noun", is
 
 ## 2 · Hide words and ask
 
-A **masked language model** guesses hidden words from *both* sides. The best known, BERT (2018), chooses 15 % of the words at random. Of these, 80 % become `[mask]`, 10 % a random word, and 10 % stay. The model must guess all that are chosen. It cannot tell which visible words were chosen, so it must have an opinion on each.
+A **masked language model** guesses hidden words from *both* sides. The best known, BERT (2018), chooses 15 % of the words at random. Of these, ‹80› % become `[mask]`, 10 % a random word, and 10 % stay. The model must guess all that are chosen. It cannot tell which visible words were chosen, so it must have an opinion on each.
 """
 
 # %%
@@ -129,7 +129,7 @@ print(*(f"{mean:.2f}" for mean in losses))  # of 180 batches each
 
 # %% [markdown]
 r"""
-`fit` is the loop of 06b. The loss falls from 3.4 to 1.8, and never to 0: nobody can know which noun was hidden.
+`fit` is the loop of 06b. The loss falls from «3.4» to «1.8», and never to 0: nobody can know which noun was hidden.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -228,7 +228,7 @@ bert_figures.stored_looks(2)
 
 # %% [markdown]
 r"""
-Here no head tracks the subject: always looking one fixed distance back (0.31) beats the best (0.28).
+Here no head tracks the subject: always looking one fixed distance back (0.31) beats the best (‹0.28›).
 """
 
 # %%

@@ -101,7 +101,7 @@ for row in history.rows[::3]:
 r"""
 ## 2 · How good is it?
 
-The loss falls from 4 bits to 1.9 (means of 180 steps), on text that is read again and again. Now the **bits per character** of topics kept for testing:
+The loss falls from «4» bits to «1.9» (means of 180 steps), on text that is read again and again. Now the **bits per character** of topics kept for testing:
 """
 
 # %%
@@ -171,7 +171,7 @@ print("The " + generate(writer, "The ", 160))
 
 # %% [markdown]
 r"""
-No sense, yet words. `generate` does so with the cache of 03. The last assertion shows the limit: of 100 characters the first 64 change nothing.
+No sense, yet words. `generate` does so with a cache, which keeps the keys and values of earlier characters. The last assertion shows the limit: of 100 characters the first 64 change nothing.
 
 One guess, three temperatures:
 """
@@ -253,7 +253,7 @@ The three forms of the Transformer:
 
 ## In real work
 
-A cache leaves one query beside all keys. Then `is_causal=True` is the bug of 03:
+A cache leaves one query beside all keys. What does `is_causal=True` do then?
 """
 
 # %%

@@ -68,7 +68,7 @@ print(f"edge finder: A {edges[1, 5]:.4f}, B {edges[1, 3]:.4f}")
 
 # %% [markdown]
 r"""
-**"With enough heads it could."** The edge finder tells A from B, 0 from −1.1. No number of heads does: A and B ask the same query of the same keys. Scores must know where a pixel stands.
+**"With enough heads it could."** The edge finder tells A from B, «0» from «−1.1». No number of heads does: A and B ask the same query of the same keys. Scores must know where a pixel stands.
 
 ## 2 · What a convolution assumes
 
@@ -129,7 +129,7 @@ for s in (1, 3, 10):
 
 # %% [markdown]
 r"""
-At sharpness 3 it gets 0.91, at 10 0.9999: as near 1 as we like.
+At sharpness 3 it gets «0.91», at 10 «0.9999»: as near 1 as we like.
 
 Offset and sharpness fit into three numbers. Multiply out:
 
@@ -177,7 +177,7 @@ figures.edges(picture, {f"nine heads, s = {s}": edges_by_heads(s) for s in (1, 1
 
 # %% [markdown]
 r"""
-**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by 0.0003. The library's `as_attention` does it, at sharpness 32, for any such kernel. The edge finder at B:
+**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by «0.0003». The library's `as_attention` does it, at sharpness 32, for any such kernel. The edge finder at B:
 """
 
 # %%
@@ -193,7 +193,7 @@ r"""
 
 ## 5 · Are nine needed?
 
-At 8 one pixel holds 0.99. Now let a head score each of the nine offsets as it likes, and all others −∞.
+Above 6 one pixel holds 0.99. Now let a head score each of the nine offsets as it likes, and all others −∞.
 """
 
 # %%

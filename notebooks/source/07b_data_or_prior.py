@@ -240,7 +240,7 @@ for n in (36, 1000):
 
 # %% [markdown]
 r"""
-**"The more flexible model needs more data."** With the true prior it did, 36 times as many. With the false one it alone arrives: the matrix still needs 36, the kernel after 1,000 misses 100%.
+**"The more flexible model needs more data."** With the true prior it did, 36 times as many. With the false one it alone arrives: the matrix still needs 36, the kernel after 1,000 misses «100»%.
 
 ## In real work
 

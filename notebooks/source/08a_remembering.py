@@ -49,7 +49,7 @@ print(start("LSTM"))
 
 # %% [markdown]
 r"""
-Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM** (long short-term memory), reads token by token; section 1 opens it. `read` makes 8 logits of its 32 numbers at the question mark. `train` takes 400 steps of 32 new sequences (rate 0.01), `accuracy` asks 1,000 others. First distance 50:
+Each of «17» characters gets a vector of «32» numbers. `core`, an **LSTM** (long short-term memory), reads token by token; section 1 opens it. `read` makes «8» logits of its «32» numbers at the question mark. `train` takes 400 steps of 32 new sequences (rate 0.01), `accuracy` asks 1,000 others. First distance 50:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -199,10 +199,10 @@ for u, first in ((0.5, 1.0), (2.0, 1.0), (2.0, 0.0)):
 # %% [markdown]
 r"""
 - $u = 0.5$: the state is lost, and the slope with it, half per token: a **vanishing gradient**.
-- $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor comes to $2\,(1 - 0.9575^2) = 0.17$. It remembers, and training hears nothing of it.
+- $u = 2$: the state holds itself at «0.96». **"What a network remembers, its training hears."** No: tanh is flat there, each factor comes to $2\,(1 - 0.9575^2) = 0.17$. It remembers, and training hears nothing of it.
 - $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. So `train` **clips**: a gradient longer than 1 is shortened to 1.
 
-No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49 (the most open rows decide). So a closed gate loses cell and gradient alike. Nudge a token's vector: how far can the right logit move?
+No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about «0.49» (the most open rows decide). So a closed gate loses cell and gradient alike. Nudge a token's vector: how far can the right logit move?
 """
 
 # %%
@@ -220,7 +220,7 @@ assert quick() or heard["trained at 5"][0] > 1e-3
 
 # %% [markdown]
 r"""
-Untrained, $2 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well: more than 0.001.
+Untrained, $2 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well: more than «0.001».
 
 ## 3 · Is that the cause?
 
@@ -243,7 +243,7 @@ assert quick() or right["LSTM"] < 0.2 < 0.8 < right["LSTM, gates open"]
 
 # %% [markdown]
 r"""
-The open network hears 0.08 and learns; the usual start, trained alike, guesses. (In some runs one letter stays unlearned.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
+The open network hears «0.08» and learns; the usual start, trained alike, guesses. (In some runs one letter stays unlearned.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
 
 ## 4 · One head of attention
 
@@ -272,7 +272,7 @@ assert quick() or accuracy(look, 200) > 0.95
 
 # %% [markdown]
 r"""
-One look is one step. Before training all 201 tokens have about the same weight, so the symbol is heard in proportion to 1/201: 0.0015, where the untrained LSTM hears $10^{-38}$. Stored runs, each trained and asked at one distance:
+One look is one step. Before training all 201 tokens have about the same weight, so the symbol is heard in proportion to 1/201: «0.0015», where the untrained LSTM hears $10^{-38}$. Stored runs, each trained and asked at one distance:
 """
 
 # %%
@@ -304,7 +304,7 @@ show(
 
 # %% [markdown]
 r"""
-`pad_sequence` fills up with zeros. The state at the last place has read three, and is off by 0.16. `pack_padded_sequence` knows the lengths; then the LSTM's second result holds each text's own last state.
+`pad_sequence` fills up with zeros. The state at the last place has read three, and is off by «0.16». `pack_padded_sequence` knows the lengths; then the LSTM's second result holds each text's own last state.
 
 ## The babble once more
 

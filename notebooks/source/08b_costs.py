@@ -120,7 +120,7 @@ for name in (
 
 # %% [markdown]
 r"""
-A BiRNN reads once from each side and joins the two: 9. Dilated convolutions look twice as far in each layer: 1 + 2 + 4 = 7 places in 3. A window of two tokens to each side takes 4 layers. (In table 1 of the Transformer paper a convolution's steps are those of one layer, its path that of a stack.)
+A BiRNN reads once from each side and joins the two: «9». Dilated convolutions look twice as far in each layer: 1 + 2 + 4 = 7 places in «3». A window of two tokens to each side takes «4» layers. (In table 1 of the Transformer paper a convolution's steps are those of one layer, its path that of a stack.)
 
 What a path costs stands in 08a: a factor of the gradient from box to box. What does a step cost? Write a layer as a list of **stages**, each with its products. A stage starts when the one before is done.
 """
@@ -143,7 +143,7 @@ for name, some in {
 
 # %% [markdown]
 r"""
-Attention has two stages, scores and mixture (the softmax has no products, and is left out). The RNN has 513.
+Attention has two stages, scores and mixture (the softmax has no products, and is left out). The RNN has «513».
 
 ## 3 · A machine of two numbers
 
@@ -197,7 +197,7 @@ costs_figures.model_and_clock(lengths, predicted(wait, rate, lengths), taken)
 
 # %% [markdown]
 r"""
-The RNN's marks lie near its line, attention's come near from 512 on: short texts pay for the call, which the model has not. Where this page was built, lines and marks cross between 1,000 and 3,000 tokens. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
+The RNN's marks lie near its line, attention's come near from 512 on: short texts pay for the call, which the model has not. Where this page was built, lines and marks cross between 1,000 and 3,000 tokens. So the RNN waits: «513» waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2d}$$
 
@@ -216,7 +216,7 @@ costs_figures.on_another_machine(longer, predicted(gpu_wait, gpu_rate, longer))
 
 # %% [markdown]
 r"""
-The rate is that of one P100; eight trained the first Transformer: its paper reckons with $9.5 \cdot 10^{12}$ operations a second, two for a product and its addition. The wait of 5 microseconds is an assumption. No GPU was measured here: this is a model. In it the curves cross at 186,000 tokens, for there a wait is worth 24 million products. **Attention turns waits into products, and GPUs had made products cheap.**
+The rate is that of one P100; eight trained the first Transformer: its paper reckons with $9.5 \cdot 10^{12}$ operations a second, two for a product and its addition. The wait of 5 microseconds is an assumption. No GPU was measured here: this is a model. In it the curves cross at «186,000» tokens, for there a wait is worth 24 million products. **Attention turns waits into products, and GPUs had made products cheap.**
 
 But nobody trains on one text at a time, and texts of a batch take each step together. Now layers of width 512, attention's with projections, without a feed-forward network:
 """
@@ -234,7 +234,7 @@ for texts, tokens in ((500, 50), (32, 512), (1, 512), (1, 4096), (32, 4096)):
 
 # %% [markdown]
 r"""
-In a batch all texts share each wait. In the first the ratio of products is left, nearly 2; in the second a quarter of the LSTM's time is still waiting. For a single text of 512 tokens the LSTM takes 15 times as long; for one of 4,096 it is 5, since attention's products grow with $n^2$. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit: where 32 texts of 4,096 do fit, attention has more products ($n > 2d$), and the LSTM takes half the time.
+In a batch all texts share each wait. In the first the ratio of products is left, nearly «2»; in the second a quarter of the LSTM's time is still waiting. For a single text of 512 tokens the LSTM takes «15» times as long; for one of 4,096 it is «5», since attention's products grow with $n^2$. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit: where 32 texts of 4,096 do fit, attention has more products ($n > 2d$), and the LSTM takes half the time.
 
 ## In real work
 
@@ -257,7 +257,7 @@ The mask hides the short text's padding and saves none of its products: the batc
 
 ## 512 tokens once more
 
-Attention has eight times the products, and 2 waits against 513: it is done first, here. Where a wait is worth less than $(512 - 64) \cdot 2 \cdot 64$ = 57,344 products, it would be done last.
+Attention has eight times the products, and 2 waits against «513»: it is done first, here. Where a wait is worth less than $(512 - 64) \cdot 2 \cdot 64$ = 57,344 products, it would be done last.
 
 **To remember.** Steps, paths, products and seconds are four tables.
 

@@ -44,9 +44,9 @@ for n in (2, 4, 8, 16, 32, 64):
 
 # %% [markdown]
 r"""
-A name is a key: a random vector of 32 numbers, of length 1. A number from 0 to 255 is a value: eight binary digits as signs. So $183 = 128 + 32 + 16 + 4 + 2 + 1$ has $-1$ for 64 and 8. An answer is right if all eight signs are; a guess is right once in 256.
+A name is a key: a random vector of 32 numbers, of length 1. A number from 0 to 255 is a value: eight binary digits as signs. So $«183» = 128 + 32 + 16 + 4 + 2 + 1$ has $-1$ for 64 and 8. An answer is right if all eight signs are; a guess is right once in 256.
 
-The table counts right answers: A finds all, B all of 8 names, and no more of 64.
+The table counts right answers: A finds all, B all of «8» names, and no more of «64».
 
 ## 1 · Move the brackets
 
@@ -126,7 +126,7 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 r"""
-These are the better key's weights. Linear attention stays at 0.75, since $\phi(2) = 3$ and $\phi(0) = 1$: this query, however long, does not make it choose more sharply.
+These are the better key's weights. Linear attention stays at «0.75», since $\phi(2) = 3$ and $\phi(0) = 1$: this query, however long, does not make it choose more sharply.
 
 ## 3 · What the state loses
 
@@ -152,11 +152,11 @@ for n in (4, 12, 36):
 
 # %% [markdown]
 r"""
-Asked for Ann, B answers $10 + 0.5 \cdot 60 = 40$; for Eva, $60 + 0.5 \cdot 100 = 110$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
+Asked for Ann, B answers $10 + 0.5 \cdot 60 = «40»$; for Eva, $60 + 0.5 \cdot 100 = «110»$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
 
-Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers**. The ranks of $q \cdot k$ say the same: 4, however many tokens.
+Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers**. The ranks of $q \cdot k$ say the same: «4», however many tokens.
 
-A is right for all five. The table of $e^{q \cdot k}$ has rank 4, 12, 36, as many as tokens; a table of $\phi(q) \cdot \phi(k)$ has at most as many as features. So no state $\sum \phi(k) v^\top$ of fixed size gives softmax exactly; part [11a](11a_approximations.ipynb) comes near. A keeps all keys and values, the cache of 06c.
+A is right for all five. The table of $e^{q \cdot k}$ has rank «4», «12», «36», as many as tokens; a table of $\phi(q) \cdot \phi(k)$ has at most as many as features. So no state $\sum \phi(k) v^\top$ of fixed size gives softmax exactly; part [11a](11a_approximations.ipynb) comes near. A keeps all keys and values, the cache of 06c.
 
 ## 4 · When people move
 
@@ -172,7 +172,7 @@ show(A=attend(ann[:1], ann, moved).output, B=ann[:1] @ (ann.mT @ moved))
 
 # %% [markdown]
 r"""
-**"Who keeps everything loses nothing."** A answers 30, which was never Ann's number; B says 90, the sum. Let the state forget. A **gate** $g$ between 0 and 1 says how much of it stays:
+**"Who keeps everything loses nothing."** A answers «30», which was never Ann's number; B says «90», the sum. Let the state forget. A **gate** $g$ between 0 and 1 says how much of it stays:
 
 $$S_i = g_i\, S_{i-1} + k_i v_i^\top$$
 
@@ -228,7 +228,7 @@ print(f"A, 0.5 off for each entry since: {right(by_attention(0.5)):.0%}")
 
 # %% [markdown]
 r"""
-With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, age must count.** Tell A how old each entry is, by taking 0.5 off its score for each entry since (ALiBi, 05c), and A has 97 %. A gate is such a penalty (0.5 off is $g = 0.61$); its names also leak.
+With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has «3» %. **Where the past is wrong, age must count.** Tell A how old each entry is, by taking 0.5 off its score for each entry since (ALiBi, 05c), and A has «97» %. A gate is such a penalty (0.5 off is $g = 0.61$); its names also leak.
 
 ## In real work
 
@@ -251,11 +251,11 @@ for name, features in (("filler", feature_map(k)), ("masked", feature_map(k) * r
 
 # %% [markdown]
 r"""
-The one real value is 10; two tokens of filler take it to $3 \cdot 10 / (3 + 1 + 1) = 6$. Set the features to 0, not the tokens.
+The one real value is 10; two tokens of filler take it to $3 \cdot 10 / (3 + 1 + 1) = «6»$. Set the features to 0, not the tokens.
 
 ## The phone book once more
 
-B is attention without softmax, its brackets moved. Its names leak into each other, so it found 8 of 64; A keeps everything, and found all. B keeps 256 numbers, however thick the book.
+B is attention without softmax, its brackets moved. Its names leak into each other, so it found «8» of «64»; A keeps everything, and found all. B keeps 256 numbers, however thick the book.
 
 **To remember.** Drop the softmax, move the brackets, and attention is an RNN.
 

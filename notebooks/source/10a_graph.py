@@ -82,7 +82,7 @@ show(at_11=arrived[11], at_8=arrived[8])
 
 # %% [markdown]
 r"""
-Mr. Hi has degree 17, member 11 has 2: $1/\sqrt{34} = 0.17$. Member 8 hears both leaders, of degrees 17 and 18, which nearly cancel. In a GCN the degrees decide. In attention the vectors do: a score for each edge, and weights that sum to 1 at each target.
+Mr. Hi has degree 17, member 11 has 2: $1/\sqrt{34} = «0.17»$. Member 8 hears both leaders, of degrees 17 and 18, which nearly cancel. In a GCN the degrees decide. In attention the vectors do: a score for each edge, and weights that sum to 1 at each target.
 
 ## 2 · Where does the 0 belong?
 
@@ -101,7 +101,7 @@ print(f"with -inf:    {hidden.softmax(-1)[~mask[11]].sum():.2f}")
 
 # %% [markdown]
 r"""
-**"A score of 0 means no attention."** $32 / (32 + 2 \cdot 7.4) = 0.68$. A score of 0 says nothing against anybody. "No edge: do not compute it, it is 0" holds for the *weights*, after the softmax, where $e^{-\infty} = 0$. The slip is easy: the program runs, and each row sums to 1.
+**"A score of 0 means no attention."** $32 / (32 + 2 \cdot 7.4) = «0.68»$. A score of 0 says nothing against anybody. "No edge: do not compute it, it is 0" holds for the *weights*, after the softmax, where $e^{-\infty} = 0$. The slip is easy: the program runs, and each row sums to 1.
 
 ## 3 · Edge by edge
 
@@ -224,7 +224,7 @@ assert quick() or (guesses[11] == club.y[11] and guesses[8] != club.y[8])
 
 # %% [markdown]
 r"""
-From two labels it finds nearly everybody. Member 8 is wrong.
+From two labels it finds nearly everybody. Member «8» is wrong.
 
 Was it the edges? Take them away:
 """

@@ -232,7 +232,7 @@ print(len(some), "molecules; right:", right)
 
 # %% [markdown]
 r"""
-The mean of atoms is the same for both of a pair; the mean of `bound` tells all 200. Here edges are everything.
+The mean of atoms is the same for both of a pair; the mean of `bound` tells all «200». Here edges are everything.
 
 ## In real work
 

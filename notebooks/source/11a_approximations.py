@@ -76,7 +76,7 @@ assert len(winners) == 7
 
 # %% [markdown]
 r"""
-Seven of eleven. BigBird wins 12 choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does, both by less than 0.1. **Who chooses the tasks chooses the winner.**
+Seven of eleven. BigBird wins «12» choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does, both by less than 0.1. **Who chooses the tasks chooses the winner.**
 
 What do such ideas give up? First: who needs a cheaper one?
 
@@ -202,7 +202,7 @@ for four in ([0.0, 0, 4, 4], [0.0, 4, 0, 4]):
 
 # %% [markdown]
 r"""
-Exact is 30, the mean of 20 and 40; both mixed keys are 2, so it gets 25. This **low rank** ($r$ rows for $n$) bets that like keys stand where $E$ mixes them.
+Exact is «30», the mean of 20 and 40; both mixed keys are 2, so it gets «25». This **low rank** ($r$ rows for $n$) bets that like keys stand where $E$ mixes them.
 
 A mixture holds later tokens, too, so no mask makes it causal. $E$ has a column for each place, so no text may be longer than in training.
 
@@ -272,7 +272,7 @@ for size in (0.25, 0.5, 1.0):
 
 # %% [markdown]
 r"""
-An error of 1 is as bad as zeros. At size 0.25 it works; at size 1 a draw is worse, even than elu + 1. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums, and ratios are not: over 1 and 3 the mean of $1/x$ is 0.67, not 0.5.
+An error of 1 is as bad as zeros. At size «0.25» it works; at size 1 a draw is worse, even than elu + 1. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums, and ratios are not: over 1 and 3 the mean of $1/x$ is 0.67, not 0.5.
 
 This bet is on small queries and keys. Our layers start at size 1, `nn.Linear` at $1/\sqrt 3 = 0.58$, where more features help ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
 

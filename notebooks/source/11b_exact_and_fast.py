@@ -66,7 +66,7 @@ assert_close(mixed / total, scores.softmax(0) @ values)
 
 # %% [markdown]
 r"""
-28.75 is softmax's own. Attention is a weighted mean, and a mean can be continued by whoever knows how much it weighs so far. Two numbers were kept.
+«28.75» is softmax's own. Attention is a weighted mean, and a mean can be continued by whoever knows how much it weighs so far. Two numbers were kept.
 
 ## 2 · What if scores are large?
 
@@ -77,10 +77,10 @@ Subtract the largest *so far*. When a larger one comes, multiply both sums by $e
 | | largest | sum | weighted values |
 |---|---|---|---|
 | after ln 1, ln 3 | ln 3 | 1/3 + 1 = 4/3 | 10/3 + 20 = 70/3 |
-| shrunk by $e^{\ln 3 - \ln 4} = 3/4$ | ln 4 | 1 | 17.5 |
-| plus ln 4 | ln 4 | 1 + 1 = 2 | 17.5 + 40 = 57.5 |
+| shrunk by $e^{\ln 3 - \ln 4} = 3/4$ | ln 4 | 1 | «17.5» |
+| plus ln 4 | ln 4 | 1 + 1 = 2 | «17.5» + 40 = 57.5 |
 
-And 57.5 / 2 = 28.75. This is the **online softmax**. Choose *exp(score - largest)* in the widget: now 100 or 200 more do no harm.
+And 57.5 / 2 = «28.75». This is the **online softmax**. Choose *exp(score - largest)* in the widget: now 100 or 200 more do no harm.
 
 ## 3 · A tile at a time
 
@@ -143,7 +143,7 @@ for n in (1024, 2048, 4096):
 
 # %% [markdown]
 r"""
-Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4 and 3: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, so 256 MiB twice, and 2 for the output. **Only seeing the weights costs the table.**
+Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is «514» MiB against «4» and «3»: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, so 256 MiB twice, and 2 for the output. **Only seeing the weights costs the table.**
 
 **FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: unmasked, the products are as many. The shrinking comes on top; gradients recompute the weights, which nobody kept. But a tile fits into the GPU's small fast memory; the table travels to the large slow one and back.
 
@@ -191,7 +191,7 @@ for key_heads in (8, 4, 2, 1):
 
 # %% [markdown]
 r"""
-`cache_bytes` is the formula, and the cache agrees, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are 150 KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
+`cache_bytes` is the formula, and the cache agrees, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are «150» KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
 """
 
 # %%
@@ -199,7 +199,7 @@ figures.shared_bits()
 
 # %% [markdown]
 r"""
-Half the cache costs 1.2 % more bits, a quarter 1.6 %, or 1.4 % at equal parameters. Three seeds cannot rank these.
+Half the cache costs 1.2 % more bits, a quarter ‹1.6› %, or 1.4 % at equal parameters. Three seeds cannot rank these.
 
 ## 5 · Latent keys, and your own model
 
@@ -264,7 +264,7 @@ assert_close(wrong[:, :, 0], v8[:, :, 0])  # token 4 sees key 0 alone
 
 # %% [markdown]
 r"""
-`is_causal=True` takes new queries for the first ones, as in 03; beside `attn_mask` torch refuses it. Build one mask, of the new rows only: a full one is the table again.
+`is_causal=True` takes new queries for the first ones; beside `attn_mask` torch refuses it. Build one mask, of the new rows only: a full one is the table again.
 
 ## The three scores once more
 """

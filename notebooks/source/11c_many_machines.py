@@ -93,7 +93,7 @@ print(f"merged: exact; by the mean of both: {100 * off:.0f} % off")
 
 # %% [markdown]
 r"""
-**"Half of the keys here, half there: take the mean of both answers."** No: 18 % off. As many keys are not equal sums.
+**"Half of the keys here, half there: take the mean of both answers."** No: «18» % off. As many keys are not equal sums.
 
 Large exponentials overflow, so the library keeps logarithms of the sums: `attend_part(q, k, v)` gives a `Partial`, (output, log_sum), computed tile by tile as in 11b, and `merge(one, other)` subtracts the larger logarithm before it takes exponentials. The order does not matter:
 """
@@ -203,7 +203,7 @@ r"""
 Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈: trust the unit, not the digit. (Linear kinds: 08c, 11a.) (*full*: 11b's fused kernel; dashed: one machine.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
 
 <details><summary>Answers</summary>
-None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.
+None fits: the least takes ‹7.7› GiB. The ring needs 4. A billion: months.
 </details>
 
 **A ring removes the memory limit. The quadratic work stays.**

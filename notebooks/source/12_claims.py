@@ -54,7 +54,7 @@ show(weights=torch.tensor([1.0, 1.0, 0.0]).softmax(-1))
 
 # %% [markdown]
 r"""
-By hand: $e^0 / (e^1 + e^1 + e^0) = 1 / (2 \cdot 2.718 + 1) = 0.155$, where nothing should go.
+By hand: $e^0 / (e^1 + e^1 + e^0) = 1 / (2 \cdot 2.718 + 1) = «0.155»$, where nothing should go.
 
 Is the sentence wrong? A kind reader knows what is meant: not computed at all, so that 0 stands in the table of *weights*. That is right. A program is not kind.
 
@@ -168,10 +168,10 @@ LedgerExplorer(page, verdicts=list(page().counts()), sources=sources())
 r"""
 | | verdict | rows | |
 |---|---|---|---|
-| ✓ | holds | 75 | as it stands, or in words that mean the same |
-| ◐ | with a condition | 16 | true in part, or under a condition that the text does not name |
-| ✗ | corrected | 2 | false even if read kindly |
-| – | unsaid | 2 | code or a figure, which claims nothing |
+| ✓ | holds | «75» | as it stands, or in words that mean the same |
+| ◐ | with a condition | «16» | true in part, or under a condition that the text does not name |
+| ✗ | corrected | «2» | false even if read kindly |
+| – | unsaid | «2» | code or a figure, which claims nothing |
 
 Choose *corrected*: two slips, "q and v", and a link to another paper than its title names. Our first ledger had 22 such rows. Then readers of Chinese asked of each: *does the text say that?* Mostly we had read as a program does.
 
@@ -247,14 +247,14 @@ One line tells which is meant: change the padding, and look whether anything mov
 
 ## The sentence once more
 
-"Set it to 0 directly": right for a kind reader; as code it gave a stranger 0.155. The ledger says *with a condition*: that 0 is meant in the table of weights.
+"Set it to 0 directly": right for a kind reader; as code it gave a stranger «0.155». The ledger says *with a condition*: that 0 is meant in the table of weights.
 
 **To remember.** Say what you would see if a sentence were false; then look.
 
 - A program reads to the letter. Most faults run, and keep their shapes.
 - Every axis another length; a row with nothing to see; huge scores.
 - Without a right answer: change what must not matter.
-- Of 95 rows two are false, 16 true in part or under a condition.
+- Of 95 rows two are false, «16» true in part or under a condition.
 
 **Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made: [evidence](evidence/12_claims_evidence.ipynb).
 

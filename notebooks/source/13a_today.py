@@ -130,7 +130,7 @@ for table in (low.weights, wrong):  # what row 0 hears of the future
 
 # %% [markdown]
 r"""
-`attend` caps first, then masks. In the other order minus infinity becomes -cap, here -2, and the future gets .08; at 50 this test would miss it.
+`attend` caps first, then masks. In the other order minus infinity becomes -cap, here -2, and the future gets «.08»; at 50 this test would miss it.
 
 A small model learns in 800 steps to repeat a word of random signs, *kfwac kf…*. Now it starts loud.
 """

@@ -168,7 +168,7 @@ assert quick() or (left[0] < 0.2 and left[1] < 0.05)
 
 # %% [markdown]
 r"""
-Without layer 1's head a guess is left. Without layer 0's .05 to .09 in three stored seeds: any sign already said is a better bet than one of 64.
+Without layer 1's head a guess is left. Without layer 0's .05 to «.09» in three stored seeds: any sign already said is a better bet than one of 64.
 
 **"The head that looks at the copied sign does the copying alone."** Without layer 0 it does not know where to look. They meet in the residual stream (06a): one writes, the other reads.
 
@@ -191,7 +191,7 @@ figures.how_far()
 
 # %% [markdown]
 r"""
-By hand all are right, up to 64 signs. The trained model, blue, is right wherever it was trained; at 36 .19 to .41 are, at 48 .03 to .09. The right key was never more than 23 places back in training.
+By hand all are right, up to 64 signs. The trained model, blue, is right wherever it was trained; at 36 .19 to .41 are, at 48 .03 to ‹.09›. The right key was never more than 23 places back in training.
 
 Green, trained on 24 signs only, learned to *look 23 places back*. At 18 it has .07 at best. Its score is 1.00, blue's .99. Yet the mean weight on the token before is .05 at most, and without layer 0's head .95 to .99 are right. (At 6 one seed is, too.)
 

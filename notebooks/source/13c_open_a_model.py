@@ -62,7 +62,7 @@ for name, x in tensors.items():
 
 # %% [markdown]
 r"""
-Matrices are (out, in): two heads of keys, 24 numbers each, make 48. `o_proj` is 04's output matrix. Layers and heads count from 0. Published Llamas turn the columns $j$ and $j + 12$ of a head together: `rotary(q, pairing="half-split")`. Only the weights are asked for, so any values do: `attend(q, k, k, mask=…).weights`.
+Matrices are (out, in): two heads of keys, 24 numbers each, make «48». `o_proj` is 04's output matrix. Layers and heads count from 0. Published Llamas turn the columns $j$ and $j + 12$ of a head together: `rotary(q, pairing="half-split")`. Only the weights are asked for, so any values do: `attend(q, k, k, mask=…).weights`.
 """
 
 # %% [markdown] tags=["exercise:head_weights"]
@@ -169,7 +169,7 @@ MachineExplorer(
 
 # %% [markdown]
 r"""
-In the last row heads 1, 2 and 3 of layer 2 give .99 to the *a* of Wibkat: **induction heads** ([13b](13b_induction.ipynb) lets you write them). It takes two looks: layer 1 writes into each row who stood before it; layer 2 asks who stands behind *k*, and finds the *a*.
+In the last row heads 1, 2 and 3 of layer 2 give ‹.99› to the *a* of Wibkat: **induction heads** ([13b](13b_induction.ipynb) lets you write them). It takes two looks: layer 1 writes into each row who stood before it; layer 2 asks who stands behind *k*, and finds the *a*.
 
 A map says where a head looks. `cut` lets a head add nothing: an **ablation**.
 """
@@ -212,7 +212,7 @@ without((2, 2), (2, 3))
 r"""
 One cut takes half of the lead, and the share hides it. Two cost more than twice that.
 
-Which cell of the table surprises you? The row of the last *k* gives *a* nothing in layer 1's head 3, yet its cut leaves .07. What do layer 2's heads give to *a*, with it and without?
+Which cell of the table surprises you? The row of the last *k* gives *a* nothing in layer 1's head 3, yet its cut leaves ‹.07›. What do layer 2's heads give to *a*, with it and without?
 """
 
 # %%
@@ -223,7 +223,7 @@ for seen in (read, lost):
 
 # %% [markdown]
 r"""
-**"The head that looks at the answer finds it alone."** They find it worse. But .57 and .64 remain, so this is not all: a cut takes all that a head does.
+**"The head that looks at the answer finds it alone."** They find it worse. But «.57» and «.64» remain, so this is not all: a cut takes all that a head does.
 
 ## 5 · Where is the answer?
 
@@ -254,7 +254,7 @@ print(*(f"{share:.2f}" for share in rests.tolist()))
 
 # %% [markdown]
 r"""
-Layer 2's heads find no copy, and give the start token .40 to .79; even weights would give .11. Untaught, it became their sink. 13a's gpt-oss has sinks built in.
+Layer 2's heads find no copy, and give the start token «.40» to «.79»; even weights would give .11. Untaught, it became their sink. 13a's gpt-oss has sinks built in.
 
 ## 7 · Yours
 
@@ -310,7 +310,7 @@ _ = what_next(text)
 
 # %% [markdown]
 r"""
-Without what these 9,216 numbers make (half of them serve head 2, too) *a* has .07, as if Mumpel stood there. They mark who stood before; layer 2's heads fetch the row with the mark. What else they do we did not find out.
+Without what these «9,216» numbers make (half of them serve head 2, too) *a* has «.07», as if Mumpel stood there. They mark who stood before; layer 2's heads fetch the row with the mark. What else they do we did not find out.
 
 **To remember.** A map shows where a head looks, a lens what a row says, a cut or a patch what the answer depends on.
 

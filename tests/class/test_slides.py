@@ -303,6 +303,12 @@ def test_what_an_author_says_has_its_slide_and_is_short(path):
     assert all(words(text) <= 70 for text in spoken.values())
 
 
+def test_a_cell_of_two_slides_has_two_things_to_say():
+    made = small("## 1 · One", ("look(1)", picture(), picture()), ("look(2)", printed("2")))
+    notes.add_spoken(made.slides, notes.Guide(spoken={"look(": "The first.", "look": "The second."}))
+    assert [slide.said for slide in made.slides] == [["The first."], ["The second."], []]
+
+
 def test_each_slide_of_half_a_day_has_something_to_say():
     made = SESSIONS["half-day"]
     silent = [slide.title for slide in made.slides if not slide.said and slide.kind not in ("pause", "turn")]

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
+import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib import experiments, summary
 from lesson_lib.chapters.c02_scoring.experiments import look_up
 from lesson_lib.charts.basic import heatmap, lines
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import Picture
+from lesson_lib.charts.picture import Picture, canvas, color, figure, styled
 
 Curves = Mapping[str, Sequence]
 
@@ -73,21 +75,79 @@ def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
     )
 
 
-def learning(histories: Mapping[str, object], commonest: float) -> Picture:
-    """Histories of `training`, and the share of right answers of whoever names the commonest one."""
-    curves = {name: (h.column("step"), h.column("score")) for name, h in histories.items()}
-    there = [name for name, h in histories.items() if h.column("score")[-1] >= look_up.RECIPE["stop_at"]]
-    names = " and ".join(there) or "none"
+@styled
+def list_weights(weights: Mapping[str, Tensor], pairs: Sequence[str], right: int) -> Picture:
+    """A panel for each model: the weights of one list's keys, (m,); `right` is the place of the right pair,
+    and `pairs` are the names of all."""
+    page, grid = canvas(len(weights), 1, width=7.6, height=1.9 * len(weights), sharex=True)
+    seen = []
+    for axes, (name, row) in zip(grid[:, 0], weights.items(), strict=True):
+        heights = row.tolist()
+        bars = axes.bar(range(len(heights)), heights, color=color(0), width=0.7)
+        bars[right].set(color=color(1), hatch="//")
+        axes.annotate(
+            "right pair",
+            (right, min(heights[right] + 0.03, 0.62)),
+            (right if heights[right] < 0.5 else right + 2, 0.62),
+            ha="center",
+            color=color(1),
+            arrowprops={"arrowstyle": "->", "color": color(1)},
+        )
+        axes.set(ylim=(0, 1.05), yticks=(0, 0.5, 1), ylabel="weight")
+        axes.set_title(name, loc="left")
+        best = heights.index(max(heights))
+        tall = f"one tall bar, at {pairs[best]}, {'the' if best == right else 'not the'} right pair"
+        seen.append(f"{name}: {tall if max(heights) > 0.5 else 'low bars at all pairs'}")
+    axes.set_xticks(range(len(pairs)), pairs, fontsize=9)
+    axes.set_xlabel("symbol : answer")
+    return Picture(page, f"The weights of a list's {len(pairs)} keys as bars. {'; '.join(seen)}.")
+
+
+@figure(
+    "Two histograms of scores on the same axis: for the smaller width a narrow peak around 0, for the larger"
+    " one a wide bell.",
+)
+def spreads(scores: Mapping[str, Tensor]) -> Figure:
+    """A panel for each width, {name: scores}."""
+    page, grid = canvas(len(scores), 1, width=6.4, height=1.6 * len(scores), sharex=True)
+    far = max(some.abs().max().item() for some in scores.values())
+    edges = torch.linspace(-far, far, 121).tolist()
+    for i, (axes, (name, some)) in enumerate(zip(grid[:, 0], scores.items(), strict=True)):
+        axes.hist(some.flatten().tolist(), edges, color=color(i))
+        axes.set_title(name, loc="left")
+        axes.set(yticks=(), ylabel="how many")
+    axes.set_xlabel("score")
+    return page
+
+
+@figure(
+    "Two histograms on a logarithmic axis: for one model the bars spread over thirty powers of ten, for the"
+    " other they stand close together at its upper end.",
+)
+def pushes(sizes: Mapping[str, Tensor], floor: int = -30) -> Figure:
+    """A panel for each model: how strong the push on the right key is, (lists,); what is below 10 to the
+    `floor` is counted there."""
+    page, grid = canvas(len(sizes), 1, width=6.4, height=1.6 * len(sizes), sharex=True)
+    for i, (axes, (name, some)) in enumerate(zip(grid[:, 0], sizes.items(), strict=True)):
+        powers = some.clamp(min=10.0**floor).log10()
+        axes.hist(powers.tolist(), list(range(floor, 1)), color=color(i))
+        axes.set_title(name, loc="left")
+        axes.set(yticks=(), ylabel="lists")
+        axes.axvline(-3, color="0.4", linestyle=":", linewidth=1.5)
+    ticks = range(floor, 1, 3)
+    axes.set_xticks(ticks, [f"$10^{{{tick}}}$" for tick in ticks])
+    axes.set_xlabel(f"push on the right key (left edge: all below $10^{{{floor}}}$)")
+    return page
+
+
+def learning(accuracy: Mapping[str, Sequence[float]], every: int, guessing: float) -> Picture:
+    """Accuracies of each model, one `every` so many steps from step 0 on, beside that of guessing."""
+    curves = {name: (range(0, every * len(some), every), some) for name, some in accuracy.items()}
     return lines(
-        {"right answers on validation lists": curves},
-        levels={"commonest answer": commonest},
-        alt=(
-            f"Accuracy over training steps, log scale: {', '.join(curves)}. Steep, and stopped at the target:"
-            f" {names}. The others climb slowly and stay below it."
-        ),
-        caption=f"Live, one seed. Stopped at 95 %: {names}.",
+        {"accuracy on unseen lists": curves},
+        levels={"guessing": guessing},
+        alt=f"Accuracy over training steps, a curve for each model: {'; '.join(curves)}.",
         x_axis="training step",
-        log="x",
         y_limits=(0, 1.02),
         points=False,
     )

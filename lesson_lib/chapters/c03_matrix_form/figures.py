@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, draw_table, heatmap
+from lesson_lib.charts.basic import draw_table, heatmap
 from lesson_lib.charts.devices import Gpu, seconds_beside
 from lesson_lib.charts.picture import Picture, canvas, figure
 
@@ -51,35 +51,19 @@ def mirrored(rows: Tensor, columns: Tensor) -> Picture:
 
 
 @figure(
-    "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
-    " guest, and one of the right eight, for the card.",
+    "Eight rows of thirteen cells. In each row two cells are bright: one of the left eight, for the"
+    " guest, and one of the right five, for the card.",
     width=5.6,
-    height=2.9,
-    y="place in the list",
+    height=3.2,
+    y="position in the party",
 )
-def tokens(axes: Axes, party: Tensor) -> None:
-    """One party (8, 16)."""
+def tokens(axes: Axes, party: Tensor, guests: int = 8) -> None:
+    """One party (n, guests + cards)."""
     draw_table(axes, party, low=0, high=1, decimals=None)
-    half = party.shape[1] // 2
-    axes.axvline(half - 0.5, color="white", linewidth=2)
-    axes.set_xticks(range(2 * half), [*range(half), *range(half)])
+    axes.axvline(guests - 0.5, color="white", linewidth=2)
+    axes.set_xticks(range(party.shape[1]), [*range(guests), *range(party.shape[1] - guests)])
     axes.set_yticks(range(len(party)))
-    axes.set_xlabel(f"which guest{' ' * 39}which card")
-
-
-def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | None = None) -> Picture:
-    """{kind of layer: share}; `marks` are named shares to compare with."""
-    return bars(
-        shares,
-        alt=(
-            "Share of right answers: the layer with learned queries and keys is close to 1, the one without"
-            " stays below the dashed line for the commonest card."
-        ),
-        caption="Right answers at 500 parties that the layers have not seen.",
-        y_axis="right answers",
-        marks=marks,
-        limits=(0, 1.1),
-    )
+    axes.set_xlabel(f"which guest{' ' * 25}which card")
 
 
 def found_partners(before: Tensor, after: Tensor, where: Tensor) -> Picture:
@@ -88,28 +72,27 @@ def found_partners(before: Tensor, after: Tensor, where: Tensor) -> Picture:
         {
             "before training": before,
             "after training": after,
-            "whose partner is where": torch.eye(len(where))[where.cpu()],
+            "where the partner stands": torch.eye(len(where))[where.cpu()],
         },
         numbers=False,
         limits=(0, 1),
-        row_axis="place of the guest\nwho asks",
-        column_axis="place of the guest\nwho is asked",
+        row_axis="query: position of a guest",
+        column_axis="key: position",
         color_axis="weight",
         alt=(
-            "Weights of one party of eight guests: spread out before training; after it one bright cell"
-            " per row, in the places of the partners."
+            "Three tables of one party, eight by eight. Before training the weights are spread out. After"
+            " training there is one bright cell in each row. The third table marks the partners' positions."
         ),
     )
 
 
 @figure(
-    "Left the learned table of 16 by 16 in four blocks: only the block guest by guest, top left, has"
-    " bright cells, one per row. Right the secret partners of eight guests: the same places are"
+    "Left the learned table of 13 by 13 in four blocks: only the block guest with guest, top left, has"
+    " bright cells, one in each row. Right the secret partners of the eight guests: the same cells are"
     " bright.",
-    "Left, the product of two trained matrices. Right, the secret, never shown in training.",
 )
 def learned_relation(table: Tensor, partner: Tensor) -> Figure:
-    """M = W_q W_kᵀ (16, 16), and the secret (8,)."""
+    """M = W_q W_kᵀ (13, 13), and the secret (8,)."""
     figure, grid = canvas(1, 2, width=7.6, height=4.2, width_ratios=[3, 2])
     left, right = grid[0]
     n, table = len(partner), table.detach().cpu()
@@ -120,9 +103,9 @@ def learned_relation(table: Tensor, partner: Tensor) -> Figure:
     left.set(title="learned: M", xticks=range(len(table)), yticks=range(len(table)))
     left.set_xticklabels(names, fontsize=9)
     left.set_yticklabels(names, fontsize=9)
-    left.set_xlabel("asked:  guest  |  card")
-    left.set_ylabel("asks:  card  |  guest")
-    figure.colorbar(image, ax=left, label="part of the score", fraction=0.05)
+    left.set_xlabel("key token:  guest  |  card")
+    left.set_ylabel("query token:  card  |  guest")
+    figure.colorbar(image, ax=left, label="entry of M", fraction=0.05)
     draw_table(right, torch.eye(n)[partner], low=0, high=1, decimals=None)
     right.set(title="the secret", xticks=range(n), yticks=range(n))
     right.set_xlabel("partner")
@@ -130,33 +113,20 @@ def learned_relation(table: Tensor, partner: Tensor) -> Figure:
     return figure
 
 
-def who_may_look(masks: Mapping[str, Tensor]) -> Picture:
-    """Masks (n, n) by name."""
+def influence(tables: Mapping[str, Tensor]) -> Picture:
+    """Tables (n, n) of how far output i moves when token j is replaced."""
     return heatmap(
-        {name: mask.float() for name, mask in masks.items()},
-        numbers=False,
-        limits=(0, 1),
-        row_axis="word that asks",
-        column_axis="word that is asked",
-        color_axis="may look",
-        alt=(
-            "Masks of three sentences of five places, bright where a word may look: a triangle each; where a"
-            " sentence is shorter, its first columns and rows are dark."
-        ),
-        caption="Bright: may look.",
+        tables,
+        decimals=1,
+        row_axis="output",
+        column_axis="replaced token",
+        alt="Bright where an output moves far. " + " ".join(_told(*table) for table in tables.items()),
     )
 
 
-def one_by_one(shares: Mapping[str, float]) -> Picture:
-    """{guests: share}."""
-    return bars(
-        shares,
-        alt=(
-            "Share of right answers when guests come one by one: all right where the partner has come, about"
-            " one in eight where not, somewhat more than half together."
-        ),
-        caption="The same trained matrices, with the causal mask.",
-        y_axis="right answers",
-        marks={"chance": 1 / 8},
-        limits=(0, 1.1),
-    )
+def _told(name: str, table: Tensor) -> str:
+    """Where a table of influences is 0."""
+    upper = "some numbers are above 0" if table.triu(1).any() else "all is 0"
+    hidden = [str(j) for j in range(len(table)) if not table[:, j].any()]
+    columns = f"the columns of tokens {', '.join(hidden)} are 0" if hidden else "no column is 0 throughout"
+    return f"{name}: above the diagonal {upper}; {columns}."

@@ -208,10 +208,15 @@ def add_boards(slides: list[Slide], guide: Guide) -> None:
 
 
 def add_spoken(slides: list[Slide], guide: Guide) -> None:
-    """Put what an author wrote to be said in the place of what the part's text gives."""
+    """Put what an author wrote to be said in the place of what the part's text gives: at the first slide of
+    the cell that has the key's words. Where an earlier key has this slide, at the cell's next one."""
+    taken: set[int] = set()
     for key, text in ((key, text) for key, text in guide.spoken.items() if key != "story"):
-        place = next((slide for slide in slides if key in slide.source), None)
-        if place is not None:
+        first = next((slide for slide in slides if key in slide.source), None)
+        if first is not None:
+            own = [slide for slide in slides if slide.source == first.source]
+            place = next((slide for slide in own if id(slide) not in taken), first)
+            taken.add(id(place))
             words = Words()
             place.said = [words.html(s) for s in words.sentences(words.blocks(text)[0].text)]
 

@@ -44,7 +44,7 @@ for layer in partners.RECIPE["layers"]:
     print(f"{layer:14} right answers:", *(f"{share:.3f}" for share in tests))
 found = [row["partners_found"] for row in rows if "partners_found" in row]
 print("partners found:               ", *(f"{share:.3f}" for share in found))
-print(f"naming the commonest card:     {rows[0]['commonest']:.3f}")
+print(f"naming the most frequent card: {rows[0]['commonest']:.3f}")
 
 # %%
 with_projections = [row["test"] for row in rows if row["layer"] == "SelfAttention"]
@@ -56,7 +56,7 @@ assert max(without) < rows[0]["commonest"]
 r"""
 What this does not show: one relation, told by names alone. Two relations at once need several heads (chapter 04); relations between places need positions (chapter 05).
 
-Why the layer without projections stays *below* the commonest card: each guest scores itself highest, with $x_i \cdot x_i = 2$ against 0 or 1, so its own card weighs most.
+Why the layer without projections stays *below* the party's most frequent card: each guest scores itself highest, with $x_i \cdot x_i = 2$ against 0 or 1, so its own card weighs most.
 
 ## 2 · A loop, and the product
 

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 02 · Scoring: exercises
 #
-# Seven exercises, about 50 minutes. They follow the parts [02a · soft look up](../02a_soft_look_up.ipynb) and [02b · which score](../02b_which_score.ipynb); best in this order.
+# Nine exercises, about an hour. They follow the parts [02a · soft look up](../02a_soft_look_up.ipynb) and [02b · which score](../02b_which_score.ipynb); best in this order.
 #
 # <details><summary>中文摘要 · Chinese</summary>
 #
-# 七道练习:手算权重之比、写出数值稳定的 softmax 与缩放点积注意力、修复加性打分、看图判断是否缩放,并解释为什么要除以根号 d。
+# 九道练习:手算权重之比、写出数值稳定的 softmax 与缩放点积注意力、修复加性打分、看图判断是否缩放、写出 softmax 的全部导数,并解释为什么要除以根号 d。
 # 每题都有检查、三个提示和答案;答错时会指出错在哪里。
 #
 # </details>
@@ -66,6 +66,14 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # Draw 6 queries and 8 keys at random, each of width $d_k = 256$, all parts independent with mean 0 and variance 1. Take plain dot
 # products, not scaled, and softmax. The weights are a table of 6 rows and 8 columns; bright is large. **What does it look like?**
 
+# %% [markdown] tags=["exercise:slopes"]
+# Part 02b has the derivatives of one softmax: $w_j - w_j^2$ for a weight by its own score, and $-w_i w_j$ for weight $i$ by score $j$. **Write all of
+# them as one table**, (m, m), for one row of m weights: row $i$, column $j$ says by how much weight $i$ moves when score $j$ grows.
+
+# %% [markdown] tags=["exercise:copies"]
+# The root of the width is right for numbers that are independent. Take the extreme case in which they are not: in each query and in each key, all 64
+# numbers are the same.
+
 # %% [markdown] tags=["exercise:score_variance"]
 # The lesson showed that $q \cdot k$ has variance $d$ when the parts are independent with mean 0 and variance 1. Now let all parts of
 # $q$ and $k$ be independent with **mean 2** and variance 1, and $d = 16$.
@@ -85,8 +93,10 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 3. Scores (n, m), divide by √d_k, softmax over keys, times values (m, d_v).
 # 4. `[:, None, :] + [None, :, :]` pairs everything with everything. Equal sizes hide the mistake of leaving it out.
 # 5. Unscaled scores grow with √d; softmax of large scores picks one key and hardly mixes.
-# 6. var(q · k) = d holds for mean 0 and variance 1. A mean adds variance (and an offset that all scores share, which softmax does not see).
-# 7. √d_k is the standard deviation of the score (for mean 0 and variance 1): dividing by it makes the width irrelevant.
+# 6. The derivatives of a softmax are diag(w) − w wᵀ: all are 0 where one weight is 1.
+# 7. √d is the right divisor for independent numbers. 64 copies of one number leave a standard deviation of 8.
+# 8. var(q · k) = d holds for mean 0 and variance 1. A mean adds variance (and an offset that all scores share, which softmax does not see).
+# 9. √d_k is the standard deviation of the score (for mean 0 and variance 1): dividing by it makes the width irrelevant.
 #
 # </details>
 #

@@ -36,6 +36,12 @@ RIGHT = {
         lambda query, key: torch.stack([(key * q).sum(1) for q in query]) / torch.tensor(key.shape[1]).sqrt(),
         lambda q, k: F.linear(q * q.shape[1] ** -0.25, k * q.shape[1] ** -0.25),
     ),
+    "short_start": (
+        lambda v: v / v.shape[1] ** (1 / 4),
+        lambda v: v * v.size(-1) ** -0.25,
+        lambda v: v / torch.tensor(float(v.shape[-1])).sqrt().sqrt(),
+        lambda v: torch.stack([row / math.sqrt(math.sqrt(len(row))) for row in v]),
+    ),
     "stable_weights": (
         lambda scores: (scores - torch.logsumexp(scores, -1, keepdim=True)).exp(),
         lambda scores: torch.softmax(scores, dim=-1),

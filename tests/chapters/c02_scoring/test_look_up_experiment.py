@@ -1,6 +1,7 @@
-"""The look-up's models start where they are told."""
+"""The look-up's lists, and where its models start."""
 
 import pytest
+import torch
 
 from lesson_lib.chapters.c02_scoring.experiments import look_up, starts
 from lesson_lib.training import History
@@ -39,3 +40,19 @@ def test_a_quarter_as_long_the_plain_scores_are_the_scaled_ones(untrained):
 def test_no_length_is_refused(times):
     with pytest.raises(ValueError, match="times must be positive"):
         look_up.train("dot", 7, lr=0.1, times=times)
+
+
+def test_lists_have_the_sizes_that_are_asked_for():
+    asked, symbols, answers, right = look_up.draw(torch.Generator().manual_seed(0), 31, symbols=11, pairs=7)
+    assert symbols.shape == answers.shape == (31, 7) and symbols.max() == 10
+    assert ((symbols == asked[:, None]) * answers).sum(-1).equal(right)
+    with pytest.raises(ValueError, match="pairs must be from 1 to 11"):
+        look_up.draw(torch.Generator(), 31, symbols=11, pairs=12)
+
+
+def test_own_scores_are_those_of_the_model_that_is_trained(untrained):
+    look_up.train("dot", starts.RECIPE["d"], lr=0.1, seed=3)
+    (model,) = untrained
+    symbols = torch.arange(look_up.SYMBOLS, device=model.query.weight.device)
+    table = model.score(model.query(symbols), model.key(symbols)).diagonal()
+    assert (table.cpu() - starts.own_scores("dot", 3).cpu()).abs().max() < 1e-3

@@ -27,6 +27,39 @@ RIGHT = {
             *(x @ torch.cat([w_q, w_k, w_v], 1)).split([w.shape[1] for w in (w_q, w_k, w_v)], dim=-1)
         ),
     ),
+    "influence": (
+        lambda f, x, other: torch.stack(
+            [
+                (f(torch.cat((x[:, :j], other[:, j : j + 1], x[:, j + 1 :]), 1)) - f(x))
+                .abs()
+                .flatten(2)
+                .amax(-1)
+                .amax(0)
+                for j in range(x.shape[1])
+            ],
+            dim=1,
+        ),
+        lambda f, x, other: (
+            torch.stack(
+                [
+                    (f(torch.where(here[:, None], other, x)) - f(x)).abs().amax(dim=2).max(dim=0).values
+                    for here in torch.eye(x.shape[1]).bool()
+                ]
+            ).T
+        ),
+        lambda f, x, other: torch.tensor(
+            [
+                [
+                    (f(x + (other - x) * (torch.arange(x.shape[1]) == j)[:, None]) - f(x))[:, i]
+                    .abs()
+                    .max()
+                    .item()
+                    for j in range(x.shape[1])
+                ]
+                for i in range(x.shape[1])
+            ]
+        ),
+    ),
     "both_masks": (
         lambda real: torch.ones(real.shape[1], real.shape[1]).tril().bool().logical_and(real.unsqueeze(1)),
         lambda real: (torch.arange(real.shape[1])[:, None] >= torch.arange(real.shape[1])) * real[:, None],

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from lesson_lib.chapters.c13_todays_models import figures, induction
 from lesson_lib.chapters.c13_todays_models.experiments import copying
+from lesson_lib.cli import quoted
 from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.models.pretrained import cut, save_model
@@ -102,7 +103,7 @@ def stored(n_layers, shortest):
 def test_what_the_part_tells_of_three_seeds():
     blue, single, green = stored(2, 6), stored(1, 6), stored(2, 24)
     assert [row["seed"] for row in blue] == copying.RECIPE["seeds"] == [0, 1, 2]
-    text = SOURCE.read_text(encoding="utf-8")
+    text = quoted.plain(SOURCE.read_text(encoding="utf-8"))
     at = {n: sorted(row["accuracy"][n] for row in blue) for n in ("36", "48")}
     assert f"at 36 {told(at['36'][0])} to {told(at['36'][-1])} are" in text
     assert f"at 48 {told(at['48'][0])} to {told(at['48'][-1])}" in text

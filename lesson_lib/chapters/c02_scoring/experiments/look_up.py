@@ -18,9 +18,10 @@ from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.training import History, fit
 
 SYMBOLS, ANSWERS, D_VALUE = 64, 8, 16
+PAIRS = 16
 RECIPE = {
     "symbols": SYMBOLS,
-    "pairs": 16,
+    "pairs": PAIRS,
     "answers": ANSWERS,
     "d_value": D_VALUE,
     "d_hidden": 64,
@@ -72,14 +73,21 @@ def make_score(name: str, d: int):
     return known[name]()
 
 
-def draw(generator: torch.Generator, batch: int = RECIPE["batch"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def draw(
+    generator: torch.Generator, batch: int = RECIPE["batch"], *, symbols: int = SYMBOLS, pairs: int = PAIRS
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A batch: the symbol asked for (b,), the list's symbols (b, pairs) and answers (b, pairs), the right
-    answer (b,)."""
+    answer (b,).
+
+    Raises ValueError where a list would need more symbols than there are.
+    """
+    if not 1 <= pairs <= symbols:
+        raise ValueError(f"pairs must be from 1 to {symbols}, the number of symbols, got {pairs}")
     options = {"generator": generator, "device": "cpu"}
-    symbols = torch.rand(batch, RECIPE["symbols"], **options).argsort(-1)[:, : RECIPE["pairs"]]
-    answers = torch.randint(RECIPE["answers"], (batch, RECIPE["pairs"]), **options)
-    place = torch.randint(RECIPE["pairs"], (batch, 1), **options)
-    return symbols.gather(1, place)[:, 0], symbols, answers, answers.gather(1, place)[:, 0]
+    listed = torch.rand(batch, symbols, **options).argsort(-1)[:, :pairs]
+    answers = torch.randint(ANSWERS, (batch, pairs), **options)
+    place = torch.randint(pairs, (batch, 1), **options)
+    return listed.gather(1, place)[:, 0], listed, answers, answers.gather(1, place)[:, 0]
 
 
 def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
@@ -88,11 +96,17 @@ def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     return F.cross_entropy(model(*given), right)
 
 
+def hits(model: nn.Module, split: int) -> tuple[Tensor, Tensor]:
+    """For 1,000 lists of a split (VALIDATION_SEED or TEST_SEED): the symbol asked for, and whether the answer
+    is right."""
+    asked, *given, right = to_device(draw(torch.Generator().manual_seed(split), 1000))
+    with torch.no_grad():
+        return asked, model(asked, *given).argmax(-1) == right
+
+
 def accuracy(model: nn.Module, split: int) -> float:
     """Share of right answers on 1,000 lists of a split (VALIDATION_SEED or TEST_SEED)."""
-    *given, right = to_device(draw(torch.Generator().manual_seed(split), 1000))
-    with torch.no_grad():
-        return (model(*given).argmax(-1) == right).float().mean().item()
+    return hits(model, split)[1].float().mean().item()
 
 
 def spread(model: nn.Module) -> float:

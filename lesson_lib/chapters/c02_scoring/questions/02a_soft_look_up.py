@@ -1,7 +1,6 @@
 """What of the questions in 02a_soft_look_up.md is code."""
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
@@ -9,11 +8,7 @@ from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.questions import Code
 
 
-def soft_look_up(
-    query: Float[Tensor, "n d_k"],
-    key: Float[Tensor, "m d_k"],
-    value: Float[Tensor, "m d_v"],
-) -> Float[Tensor, "n d_v"]:
+def soft_look_up(query, key, value):
     scores = query @ key.mT
     weights = torch.softmax(scores, dim=-1)
     return weights @ value
@@ -27,10 +22,7 @@ def _more_soft_look_up(drawn: Draw) -> list[Case]:
     return [_asks(drawn(1, 7, 3), drawn(2, 11, 3), drawn(3, 11, 5))]
 
 
-def without_padding(
-    scores: Float[Tensor, "b n m"],
-    real: Bool[Tensor, "b m"],
-) -> Float[Tensor, "b n m"]:
+def without_padding(scores, real):
     hidden = scores.masked_fill(~real[:, None, :], -torch.inf)
     return torch.softmax(hidden, dim=-1)
 

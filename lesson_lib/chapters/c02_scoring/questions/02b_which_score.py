@@ -1,26 +1,11 @@
 """What of the questions in 02b_which_score.md is code."""
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def slopes(weights: Float[Tensor, " m"]) -> Float[Tensor, "m m"]:
-    return torch.diag(weights) - weights[:, None] * weights[None, :]
-
-
-def _more_slopes(drawn: Draw) -> list[Case]:
-    return [{"weights": drawn(1, 5).softmax(-1)}, {"weights": drawn(2, 7).softmax(-1)}]
-
-
-def scaled_scores(
-    query: Float[Tensor, "n d"],
-    key: Float[Tensor, "m d"],
-) -> Float[Tensor, "n m"]:
+def scaled_scores(query, key):
     return query @ key.mT / query.shape[-1] ** 0.5
 
 
@@ -32,28 +17,15 @@ def _more_scaled_scores(drawn: Draw) -> list[Case]:
     return [_pairs(drawn(1, 5, 11), drawn(2, 7, 11)), _pairs(drawn(3, 2, 3), drawn(4, 13, 3))]
 
 
-def slopes_2(weights: Float[Tensor, " m"], temperature: float) -> Float[Tensor, "m m"]:
-    return (weights.diag() - weights[:, None] * weights[None, :]) / temperature
+def short_start(vectors):
+    return vectors / vectors.shape[-1] ** 0.25
+
+
+def _more_short_starts(drawn: Draw) -> list[Case]:
+    return [{"vectors": drawn(1, 11, 13)}, {"vectors": drawn(2, 3, 2)}]
 
 
 CODE = {
-    "slopes": Code(
-        solution=slopes,
-        cases=(
-            lambda: [{"weights": table([0.5, 0.5])}],
-            lambda: [{"weights": table([0.7, 0.2, 0.1])}],
-            lambda: [{"weights": drawn(3, 5).softmax(-1)}],
-        ),
-        hidden=_more_slopes,
-    ),
-    "slopes_2": Code(
-        solution=slopes_2,
-        cases=(
-            lambda: [{"weights": table([0.5, 0.5]), "temperature": 1.0}],
-            lambda: [{"weights": table([0.7, 0.2, 0.1]), "temperature": 2.0}],
-            lambda: [{"weights": table([0.4, 0.3, 0.15, 0.1, 0.05]), "temperature": 0.5}],
-        ),
-    ),
     "scaled_scores": Code(
         solution=scaled_scores,
         cases=(
@@ -67,5 +39,14 @@ CODE = {
             lambda query, key: key.shape[0] == key.shape[1],
             lambda query, key: not bool((query @ key.mT).any()),
         ),
+    ),
+    "short_start": Code(
+        solution=short_start,
+        cases=(
+            lambda: [{"vectors": drawn(1, 1, 16)}],
+            lambda: [{"vectors": drawn(2, 3, 81)}],
+            lambda: [{"vectors": drawn(3, 7, 5)}],
+        ),
+        hidden=_more_short_starts,
     ),
 }

@@ -77,6 +77,18 @@ def _more_additive_scores(drawn: Draw) -> list[Case]:
     return [{name: drawn(i, *shape) for i, (name, shape) in enumerate(shapes.items())}]
 
 
+def slopes(weights: Float[Tensor, " m"]) -> Float[Tensor, "m m"]:
+    return torch.diag(weights) - weights[:, None] * weights[None, :]
+
+
+def _more_slopes(drawn: Draw) -> list[Case]:
+    return [{"weights": drawn(1, 5).softmax(-1)}, {"weights": drawn(2, 7).softmax(-1)}]
+
+
+def slopes_2(weights: Float[Tensor, " m"], temperature: float) -> Float[Tensor, "m m"]:
+    return (weights.diag() - weights[:, None] * weights[None, :]) / temperature
+
+
 def _unscaled_picture() -> Any:
     from lesson_lib import charts
 
@@ -204,6 +216,23 @@ CODE = {
     ),
     "unscaled_picture": Code(
         picture=_unscaled_picture,
+    ),
+    "slopes": Code(
+        solution=slopes,
+        cases=(
+            lambda: [{"weights": table([0.5, 0.5])}],
+            lambda: [{"weights": table([0.7, 0.2, 0.1])}],
+            lambda: [{"weights": drawn(3, 5).softmax(-1)}],
+        ),
+        hidden=_more_slopes,
+    ),
+    "slopes_2": Code(
+        solution=slopes_2,
+        cases=(
+            lambda: [{"weights": table([0.5, 0.5]), "temperature": 1.0}],
+            lambda: [{"weights": table([0.7, 0.2, 0.1]), "temperature": 2.0}],
+            lambda: [{"weights": table([0.4, 0.3, 0.15, 0.1, 0.05]), "temperature": 0.5}],
+        ),
     ),
     "score_variance_2": Code(
         draw=_score_variance_numbers,

@@ -17,8 +17,8 @@ from lesson_lib.training import History, fit
 
 RECIPE = {
     "partners": [3, 6, 0, 5, 2, 7, 4, 1],
-    "cards": 8,
-    "d_k": 8,
+    "cards": 5,
+    "d_k": 10,
     "batch": 64,
     "steps": 800,
     "lr": 3e-2,
@@ -31,7 +31,7 @@ TEST_SEED = 1_000_000  # of a generator that training never uses
 
 
 def draw(generator: torch.Generator, batch: int = RECIPE["batch"]) -> tuple[Tensor, Tensor, Tensor]:
-    """Parties: the tokens (batch, 8, 16), the right cards (batch, 8), and where each guest's partner stands
+    """Parties: the tokens (batch, 8, 13), the right cards (batch, 8), and where each guest's partner stands
     (batch, 8). A token is a 1 at its guest and a 1 at its card."""
     options = {"generator": generator, "device": "cpu"}
     guests = torch.rand(batch, len(PARTNER), **options).argsort(-1)
@@ -65,7 +65,7 @@ LAYERS = {"SelfAttention": SelfAttention, "Unprojected": Unprojected}
 
 
 def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Cross-entropy of the right cards; an output's eight numbers are the logits."""
+    """Cross-entropy of the right cards; an output's five numbers are the logits."""
     tokens, right, _ = batch
     return F.cross_entropy(model(tokens).output.flatten(0, 1), right.flatten())
 
