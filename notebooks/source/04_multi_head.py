@@ -70,7 +70,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from carry import attention as carried
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c04_multi_head import figures
 from lesson_lib.chapters.c04_multi_head import pronouns as language
@@ -157,7 +156,7 @@ How do we compute several heads? Each head $i$ has its own three matrices. The o
 
 $$\text{head}_i = \operatorname{attend}(x W_q^i,\; x W_k^i,\; x W_v^i) \qquad \text{output} = [\text{head}_0, \text{head}_1, \dots]\; W_o$$
 
-This is **multi-head attention**. Each head meets its own rows of $W_o$, so the output is a sum, to which each head adds its part.
+This is **multi-head attention**. In the product, each head has rows of $W_o$ of its own, so the output is a sum of what the heads write.
 
 The $h$ heads share the width of the tokens, $d_{\text{model}}$: each has the width $d = d_{\text{model}} / h$. So $W_q^i$ has the shape $(d_{\text{model}}, d)$, and scores are divided by $\sqrt{d}$.
 
@@ -190,7 +189,7 @@ figures.as_heads(x, heads)
 r"""
 Now each head holds its own columns of every token.
 
-On the way back, swap first, then join the last two axes. `view` would raise an error here: it needs equal steps in memory between the numbers that it joins, and a swap moves no number there. In $(2, 3, 4)$, those of token 0 lie at 0 to 3 and at 12 to 15. `reshape` and `flatten` copy them together.
+On the way back, swap first, then join the last two axes. `view` would raise an error here: it needs equal steps in memory between the numbers that it joins, and a swap moves no number there. In the heads' outputs, $(2, 3, 4)$, those of token 0 lie at places 0 to 3 and 12 to 15. `reshape` and `flatten` copy them together.
 
 Here is the whole layer (`nn.Linear` multiplies by a learned matrix):
 """
@@ -225,7 +224,7 @@ r"""
 
 Our language has 24 nouns of four kinds: animals, places such as *street*, foods, and containers. Three last words fit each kind: an animal can be *tired*, *hungry* or *afraid*, a place *wide*, *long* or *steep*. A sentence has two nouns of different kinds.
 
-For the test we **hold out** pairs of words. Each noun never meets one of its three last words in training: *animal* never meets *tired*, and *street* never meets *wide*. So training shows none of our four sentences, but it shows each of their words in other sentences. (A word that training never shows would keep its random numbers.)
+For the test we **hold out** pairs of words. In training, each noun never stands with one of its three last words: *animal* never with *tired*, *street* never with *wide*. So training shows none of our four sentences, but it shows each of their words in other sentences. (A word that training never shows would keep its random numbers.)
 """
 
 # %%
@@ -321,7 +320,7 @@ assert (p - p.round()).abs().max() < 0.3
 
 # %% [markdown]
 r"""
-Training found the four corners: one head looks at the noun that acted, the other at the noun that *it* means. Nothing in the loss asks for this division. Four sentences can mislead, so measure it on all that were held out.
+Training found the four corners: one head looks at the noun that acted, the other at the noun that *it* means. Nothing in the loss asks for this division. Four sentences can mislead, so measure the heads on all that were held out.
 """
 
 # %% [markdown] tags=["exercise:looks_at"]
@@ -354,7 +353,7 @@ predict("by_hand")
 # %% tags=["nbval-ignore-output"]
 swap = yours("swap_weights")
 words, answers = held_out[0][:864], held_out[1][:864]  # our pattern: nouns at positions 1 and 6
-other_noun = words[:, [1, 6]].sum(-1, keepdim=True) - answers  # of two numbers, the one that is no answer
+other_noun = words[:, [1, 6]].sum(-1, keepdim=True) - answers  # both numbers added, less the answer's
 
 
 def changed(number):
@@ -399,17 +398,19 @@ r"""
 
 ## To carry away
 
-In the file `carry/attention.py`, this layer follows `attend` of part 03:
+In the file of 02a, `notebooks/carry/attention.py`, this layer stands below `attend`:
 """
 
 # %%
+from carry import attention as carried
+
 show_source(carried.MultiHeadAttention)
 
 # %% [markdown]
 r"""
 Its steps are ours; the other arguments belong to later parts.
 
-How can attention know what *it* means? The last word asks, and one head looks at the noun that it fits. Now choose your own last word. The file's layer gets the matrices that we trained:
+How can attention know what *it* means? The last word asks, and one head looks at the noun that this word fits. Now choose your own last word. The file's layer gets the matrices that we trained:
 """
 
 # %%
@@ -426,7 +427,7 @@ for question, named, answer in zip(("who acted", "what is it"), said, ("horse", 
 
 # %% [markdown]
 r"""
-**To remember.** One head gives one mixture; two questions need two.
+**To remember.** One head gives one mixture, two heads give two.
 
 - Two cuts make three pieces; there are four pairs.
 - Cut before you swap, swap before you join.
