@@ -260,7 +260,7 @@ The conditions of the proof hold: the read-out is linear, the mask leaves only n
 """
 
 # %%
-def train(n_heads):
+def trained(n_heads):
     torch.manual_seed(8)
     model = TwoQuestions(n_heads)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -275,7 +275,7 @@ def train(n_heads):
     return model
 
 
-one, two = train(1), train(2)
+one, two = trained(1), trained(2)
 
 # %%
 predict("unseen_pair")
