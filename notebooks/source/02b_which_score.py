@@ -73,7 +73,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-A list holds 20 pairs, each of a symbol and an answer. There are 60 symbols, the numbers 0 to 59, and 8 answers, the numbers 0 to 7. A model is asked for one symbol of the list, and must name its answer. `look_up.draw` draws such lists at random, here 4,000; we look at list 0:
+A list holds 20 pairs, each of another symbol and an answer. There are 60 symbols, the numbers 0 to 59, and 8 answers, the numbers 0 to 7. A model is asked for one symbol of the list, and must name its answer. `look_up.draw` draws such lists at random, here 4,000; we look at list 0:
 """
 
 # %% tags=["slide"]
@@ -248,7 +248,7 @@ Both have the factor $w_j$. The loss $L$ depends on $s_j$ only through the weigh
 
 $$\frac{\partial L}{\partial s_j} = \sum_i \frac{\partial L}{\partial w_i} \, \frac{\partial w_i}{\partial s_j},$$
 
-and every term of this sum has the factor $w_j$. The size of $\partial L / \partial s_j$ is the **push** of the loss on key $j$. So a key with a weight of nearly 0 is hardly pushed, even if it is the right one. Without a push its vector does not learn either: in the plain
+and every term of this sum has the factor $w_j$; the other factors are of moderate size, since a weight only mixes values. The size of $\partial L / \partial s_j$ is the **push** of the loss on key $j$. So a key with a weight of nearly 0 is hardly pushed, even if it is the right one. Without a push its vector does not learn either: in the plain
 model $s_j = q \cdot k_j$, so $\frac{\partial L}{\partial k_j} = \frac{\partial L}{\partial s_j} \, q$.
 """
 
@@ -259,7 +259,7 @@ predict("who_is_heard")
 # %% tags=["slide"]
 def pushes(model):
     scores = model.scores(asked, symbols).detach().requires_grad_()  # (4000, 1, 20)
-    # a sum over the lists: the scores of a list occur in one term only
+    # the scores are inputs of their own here; torch gives the derivative of the loss by each of them
     loss = F.cross_entropy(model.answer(scores, answers), target, reduction="sum")
     (gradient,) = torch.autograd.grad(loss, scores)
     return gradient[:, 0][symbols == asked[:, None]].abs()  # of the right keys: (4000,)
@@ -273,7 +273,7 @@ figures.pushes(push)
 
 # %% [markdown]
 r"""
-In the plain model the right key gets a push stronger than .001 (right of the dotted line) in only «6» % of the lists. In most lists it is even below $10^{-6}$. In the scaled model it is stronger than .001 in «93» %.
+In the plain model the right key gets a push stronger than ‹.001› (right of the dotted line) in only «6» % of the lists. In most lists it is even below $10^{-6}$. In the scaled model it is stronger than ‹.001› in «93» %.
 
 Which symbols can the plain model learn? The right key is the asked symbol's own key, and the score of a query with its own key is the same in every list. If this score starts high, by chance, the right key has weight and is pushed; if it starts low, it is not. So we order the
 symbols by this first score, and compare the accuracy for the 20 highest and the 20 lowest:
@@ -343,9 +343,9 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 
 # %% [markdown]
 r"""
-With your start the plain model learns, and faster than the scaled one: Adam's steps are as long as before, and count more in shorter vectors. Four times as long, the scaled model fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
+With your start the plain model learns, too. The scaled model with vectors four times as long fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
-With the larger learning rate Adam's steps are longer, and yet the plain model is right in about half of the lists at most. For the 20 lowest symbols it does little more than guess, because the steps follow the keys that have weight, and the right keys have none.
+With the larger learning rate Adam's steps are longer, and yet the plain model is again right in about half of the lists. For the 20 lowest symbols it does little more than guess. One step of a key adds up the pushes of all lists, and those in which the key has weight, mostly as a wrong one, count most.
 """
 
 # %% tags=["trained"]
@@ -365,7 +365,7 @@ The plain model still gives its weight to symbol 24. The scaled model gives it t
 
 ## In real work
 
-Some trained models do not divide. The code of T5 (Raffel et al. 2019) starts with shorter queries instead, and so does `short`. torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself.
+Some trained models do not divide. T5 (Raffel et al. 2019), a Transformer that turns text into text, starts with shorter queries instead; `short` shares this between queries and keys. torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself, unless `scale` names another factor.
 """
 
 # %%
@@ -391,7 +391,7 @@ assert (by_torch({"scale": 1.0}) - short(*unseen)).abs().max() < 1e-4
 
 # %% [markdown]
 r"""
-No error comes, but only about half of the answers are right: the scores were divided by 16, and the model never learned with that. With `scale=1.0` torch divides by nothing, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
+No error comes, but the logits are off by several points, and only about half of the answers are right: the scores were divided by 16, and the model never learned with that. With `scale=1.0` torch does not divide, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
 trained model to another function compares the logits before and after.
 
 ## To carry away
@@ -429,9 +429,9 @@ It finds 53:2 and names 2.
 - $q \cdot k$ has the standard deviation $\sqrt d$ for independent numbers with mean 0 and variance 1.
 - Every derivative by the score of key $j$ has the factor $w_j$: a key without weight is not pushed.
 - The root is a start: shorter vectors do the same, longer ones undo it, and a larger learning rate is no cure.
-- torch divides by itself: divide once.
+- torch's function already divides: do not divide again.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.1; Raffel et al. 2019 (arXiv:1910.10683). [Evidence](evidence/02_scoring_evidence.ipynb).
 
-**Next**: [03 · Matrix form](03_matrix_form.ipynb): how does it become a few matrix products?
+**Next**: [03 · Matrix form](03_matrix_form.ipynb): how does attention become a few matrix products?
 """
