@@ -195,7 +195,7 @@ figures.list_weights(before, pairs, place)
 
 # %% [markdown]
 r"""
-In the plain model symbol 24 has nearly all of the weight, and the right pair has none that we could see. In the scaled model every key has some, even the right one.
+In the plain model symbol 24 has nearly all of the weight, and the right pair has none that we could see. In the scaled model every key has some weight, the right one, too.
 
 Where one weight is nearly 1 and all others are nearly 0, a softmax is **saturated**. Nothing has been learned yet, so chance has chosen symbol 24.
 
@@ -216,7 +216,7 @@ figures.spreads(random_scores)
 
 # %% [markdown] tags=["slide"]
 r"""
-At width 256 the scores spread much wider than at width 4. The standard deviations are close to the widths' roots, «2», «16» and «32».
+At width 256 the scores spread much wider than at width 4. The standard deviations are close to the roots of the widths, «2», «16» and «32».
 
 Why the roots? A product $q_i k_i$ of two independent numbers with mean 0 has mean 0, so its variance is $E[q_i^2 k_i^2] = E[q_i^2] \, E[k_i^2] = 1$. Variances of independent terms add up. So a sum of $d$ such products has the variance $d$, and the standard deviation $\sqrt d$.
 
@@ -406,7 +406,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-It divides the query before the product, which gives the same scores. The mask is that of 02a; `score_bias` and `dropout` wait for later chapters. We run it on list 0, with the scaled model's trained vectors:
+It divides the query before the product, which gives the same scores. The mask is that of 02a; `score_bias` and `dropout` wait for later chapters. We run it on list 0, with the trained vectors of the scaled model:
 """
 
 # %% tags=["nbval-ignore-output"]
