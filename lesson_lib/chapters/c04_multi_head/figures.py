@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import torch
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib.chapters.c04_multi_head.experiments import two_questions
-from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import CURVES, Picture, bare, figure
+from lesson_lib.charts.basic import bars, draw_table, ink, lines
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, figure, trim
 from lesson_lib.experiments import results
 
 
@@ -38,35 +38,29 @@ def pieces(axes: Axes, acted: float, it: float) -> None:
     bare(axes)
 
 
-def both_right(shares: Mapping[str, float], bound: float) -> Picture:
-    """{system and test: share}; `bound` is what one head can reach at most."""
-    return bars(
-        shares,
-        alt=(
-            "Both answers right, share of sentences: one head stays below the dashed line, two heads are"
-            " at the top, with new words and new templates, too."
-        ),
-        caption="Both answers right. All new: nouns and patterns kept from training.",
-        y_axis="both right",
-        marks={"three of four": bound},
-        limits=(0, 1.12),
-        kinds=1,
-    )
-
-
-def followed(shares: Mapping[str, float]) -> Picture:
-    """{change of the weights: share}."""
-    return bars(
-        {name.replace(" to ", "\nto ").replace(" in ", "\nin "): share for name, share in shares.items()},
-        alt=(
-            "Share of sentences in which the answer becomes the other noun: all where the head's weight is"
-            " moved there, almost none in both controls."
-        ),
-        caption="How often 'it' becomes the other noun, in sentences with new nouns.",
-        y_axis="answer follows",
-        limits=(0, 1.12),
-        kinds=1,
-    )
+@figure(
+    "A square. Its sides are the weights of two heads on animal, from 0 to 1; each sentence is a dot.",
+    width=6.6,
+    height=3.6,
+)
+def square(axes: Axes, points: Mapping[str, Sequence[float]], *, cuts: bool = True) -> None:
+    """{sentence: weight of head 0 and of head 1 on animal}; `cuts` draws two of them, and their pieces."""
+    axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal", xticks=[0, 1], yticks=[0, 1])
+    axes.set_xlabel("weight on animal, head 0", labelpad=-4)
+    axes.set_ylabel("weight on animal, head 1", labelpad=-4)
+    if cuts:
+        axes.axvline(0.5, color=CURVES[0], linewidth=2)
+        axes.axhline(0.5, color=CURVES[1], linewidth=2, linestyle="--")
+        for x, acted in ((0.25, "street"), (0.75, "animal")):
+            for y, it in ((0.25, "street"), (0.75, "animal")):
+                axes.text(x, y, f"who acted: {acted}\nwhat is it: {it}", ha="center", va="center", fontsize=9)
+    for name, (x, y) in points.items():
+        left = x < 0.5
+        axes.plot(x, y, "o", color="black", markersize=8, clip_on=False, zorder=3)
+        axes.annotate(
+            name, (0 if left else 1, y), (-30 if left else 14, 0), textcoords="offset points",
+            ha="right" if left else "left", va="center", fontsize=9, annotation_clip=False,
+        )  # fmt: skip
 
 
 def _stored(system: str, column: str) -> list[float]:
@@ -83,35 +77,14 @@ def conditions() -> Picture:
     return bars(
         shares,
         alt=(
-            "One head, both answers right: with nouns alone below the dashed line; with all words it is"
-            " perfect where it was trained, and lower on new nouns in new templates."
+            "One head, both answers right: with nouns alone below the dashed line; with all words far above"
+            " it, somewhat lower on new pairs in new patterns."
         ),
         caption="One head, both answers right. Medians of three seeds.",
         y_axis="both right",
         marks={"three of four": 0.75},
         limits=(0, 1.12),
         kinds=2,
-    )
-
-
-def askers() -> Picture:
-    """Of the stored experiment "two_questions"."""
-    names = {
-        "2 heads": "the last word\none layer",
-        "2 heads, it asks": "it\none layer",
-        "2 layers, it asks": "it\ntwo layers",
-    }
-    return bars(
-        {who: _stored(system, f"trained: {two_questions.QUESTIONS[1]}")[1] for system, who in names.items()},
-        alt=(
-            "Right answers by who asks: the last word in one layer and it in two layers are at the top, it in"
-            " one layer is at one half."
-        ),
-        caption="Who asks, and in how many layers. Medians of three seeds.",
-        y_axis="what is it: right",
-        marks={"a coin": 0.5},
-        limits=(0, 1.12),
-        kinds=1,
     )
 
 
@@ -134,22 +107,26 @@ def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> P
     )
 
 
-def split_wrongly(right: Tensor, wrong: Tensor) -> Picture:
-    """Heads (2, n, d)."""
-    tables = {f"right: head {k}": head for k, head in enumerate(right)}
-    tables |= {f"view alone: head {k}": head for k, head in enumerate(wrong)}
-    return heatmap(
-        tables,
-        alt=(
-            "Four tables of three rows by two columns: the two right ones hold one column pair of all tokens,"
-            " the two wrong ones hold all columns of the first tokens and of the last tokens."
-        ),
-        caption="Each number is 10 · token + column.",
-        decimals=0,
-        limits=(0, right.max().item()),
-        row_axis="rows",
-        column_axis=[""] * 4,
-    )
+@figure(
+    "A table with a row for each token, each in its own colour, and two tables of half its width, one for"
+    " each head."
+)
+def as_heads(whole: Tensor, heads: Tensor) -> Figure:
+    """Tokens (n, h * d), whose numbers are 10 * token + column, and what stands in each head, (h, n, d)."""
+    tables = {"x": whole} | {f"head {k}": head for k, head in enumerate(heads)}
+    widths = [table.shape[1] for table in tables.values()]
+    page, (row,) = canvas(1, len(tables), width=7.2, height=1.6, width_ratios=widths)
+    for axes, (name, table) in zip(row, tables.items(), strict=True):
+        tokens = table.div(10, rounding_mode="floor")
+        draw_table(axes, tokens, low=0, high=len(whole) - 1, decimals=None)
+        for i, numbers in enumerate(table.tolist()):
+            for j, number in enumerate(numbers):
+                share = tokens[i, j].item() / (len(whole) - 1)
+                axes.text(j, i, f"{number:.0f}", ha="center", va="center", fontsize=9, color=ink(share))
+        axes.set_title(name)
+        axes.set(xticks=[], yticks=[])
+    trim(page)
+    return page
 
 
 def right_names(shares: Mapping[str, float], chance: float, caption: str) -> Picture:

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04 · Multi-head attention: exercises
 #
-# Seven exercises, about 45 minutes. They follow part [04 · multi head](../04_multi_head.ipynb), in which you cut the heads apart; best in this order.
+# Nine exercises, about 55 minutes. They follow part [04 · multi head](../04_multi_head.ipynb), in which you cut the heads apart; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from lesson_lib.attention import attend
 from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:eight_heads"]
@@ -25,6 +26,13 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # %% [markdown] tags=["exercise:heads_together"]
 # After the attention, the heads stand side by side again: from $(\ldots, h, n, d)$ to $(\ldots, n, h d)$, each token's part from the first head first.
 # The function below gives the right shape, and with one head or with one token it gives the right numbers. **Repair it.**
+
+
+# %% [markdown] tags=["exercise:several_heads"]
+# The middle of the layer. The queries $(b, n, h d)$, the keys $(b, m, h d)$ and the values $(b, m, h d_v)$ of all heads have been projected already, and the heads stand side by side in
+# their columns. Split them, attend in every head, put the heads' outputs side by side again, and multiply by $W_o$, which is `w_output`.
+#
+# You may use `attend(query, key, value)`: it takes all axes but the last two as a batch. Its output is `.output`.
 
 
 # %% [markdown] tags=["exercise:many_heads"]
@@ -57,6 +65,10 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # And what do you expect in the first three rows?
 
+# %% [markdown] tags=["exercise:who_asks"]
+# In the part, the last word asks. But it is the word *it* for which a noun is looked for. So let *it* ask, in one layer: its query is made from its own row, and the nouns are
+# the keys, as in the part. Compare *the animal did not cross the street because it was too tired* with the sentence that ends in *wide*.
+
 # %% [markdown] tags=["exercise:why_two_heads"]
 # A text is written in two symbols only, $x$ and $y$. At every position $i$ a layer is to name two symbols: the one at $i-1$ and the one at $i-3$. It has ONE head,
 # whose weights may be whatever you like, values that tell the symbol and not its place, and two linear read-outs that see the head's output only. **Why is it impossible?**
@@ -74,6 +86,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 4. A head's voice is its block of rows of W_o.
 # 5. torch's layer: True hides. Here: True may look. Hidden is one or the other; may look is neither.
 # 6. With queries as rows, what is below the diagonal is the past.
-# 7. One head hands on one weighted mean. Two questions at once need two means, or something behind it that is not linear.
+# 7. In one layer, a query knows its own token only.
+# 8. One head hands on one weighted mean. Two questions at once need two means, or something behind it that is not linear.
 #
 # </details>

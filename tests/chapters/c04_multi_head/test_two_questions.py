@@ -5,7 +5,7 @@ import torch
 
 from lesson_lib.chapters.c04_multi_head import pronouns
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
-from lesson_lib.chapters.c04_multi_head.pronouns import PLACES, is_noun, text
+from lesson_lib.chapters.c04_multi_head.pronouns import POSITIONS, is_noun, text
 from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 
@@ -33,7 +33,7 @@ def read(*lines):
 def test_the_nouns_alone_answer_unless_all_words_may():
     words = read(*FOUR)
     small = ~is_noun(words[:, :-1])[:, None, None]
-    assert (untrained("2 heads")(words).weights[small.expand(4, 2, 1, PLACES)] == 0).all()
+    assert (untrained("2 heads")(words).weights[small.expand(4, 2, 1, POSITIONS)] == 0).all()
     assert (untrained("1 head, all words")(words).weights > 0).all()
 
 
@@ -51,7 +51,7 @@ def test_no_head_of_its_own_passes_the_bound_of_the_proof():
 def test_values_do_not_know_places():
     """With all weight on one noun, the scores are the same wherever it stands."""
     model, words = untrained("1 head"), read(FOUR[0], FOUR[2])
-    weights = to_device(torch.zeros(2, 1, 1, PLACES))
+    weights = to_device(torch.zeros(2, 1, 1, POSITIONS))
     weights[0, :, :, 1] = weights[1, :, :, 6] = 1  # the animal, first and second
     scores = two_questions.say(model, words, weights)
     torch.testing.assert_close(scores[0], scores[1])
@@ -79,24 +79,22 @@ def test_it_in_one_layer_cannot_know_the_last_word():
     assert not torch.allclose(*reading(words).weights)
 
 
-def test_a_batch_is_half_with_it_unless_the_others_are_left_out():
-    words, answers = two_questions.draw(torch.Generator().manual_seed(1), 10)
-    has_it = (words == two_questions.IT).any(-1)
-    assert has_it.tolist() == [True] * 5 + [False] * 5 and answers.shape == (10, 2)
-    words, _ = two_questions.draw(torch.Generator().manual_seed(1), 10, others=False)
-    assert (words == two_questions.IT).any(-1).all()
+def test_a_batch_is_of_the_training():
+    words, answers = two_questions.draw(torch.Generator().manual_seed(1), 100)
+    known = {tuple(row) for row in pronouns.sentences(held_out=False)[0].tolist()}
+    assert known >= {tuple(row) for row in words.tolist()} and answers.shape == (100, 2)
 
 
 def test_two_heads_learn_both_questions_and_the_answer_follows_its_own_head(two):
-    assert min(two_questions.right(two, "both new").values()) > 0.95
-    follows = two_questions.followed(two, "new words")
-    assert follows["moved to the other noun"] > 0.97
+    assert min(two_questions.right(two, "both new").values()) > 0.88
+    follows = two_questions.followed(two, "held-out pairs")
+    assert follows["moved to the other noun"] > 0.9
     assert max(follows["moved to a small word"], follows["moved in the other head"]) < 0.2
 
 
 def test_rules_by_place_are_right_half_of_the_time():
     rules = two_questions.baselines()
-    assert rules["nearest noun"] == rules["first noun"] == 0.5 and rules["commonest noun"] == 1 / 8
+    assert rules["nearest noun"] == rules["first noun"] == 0.5 and rules["commonest noun"] == 1 / 24
 
 
 def test_what_is_stored():

@@ -1,11 +1,10 @@
 """Who acted, and what is it? One layer of attention answers both questions of chapter 04's small language,
 with one head and with more; and what happens where *it* asks, or where all words may answer.
 
-Training sees all nouns in sentences of the family "others", and two thirds of them in sentences with *it*.
-The other third, and three further templates, are kept for the test.
+Pairs of a noun and a last word are held out from training, and so are two further patterns.
 """
 
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -14,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lesson_lib import require
-from lesson_lib.chapters.c04_multi_head.pronouns import NOUNS, PLACES, WORDS, is_noun, sentences
+from lesson_lib.chapters.c04_multi_head.pronouns import NOUNS, POSITIONS, WORDS, is_noun, sentences
 from lesson_lib.device import to_device
 from lesson_lib.heads import MultiHeadAttention, merge_heads, split_heads
 from lesson_lib.training import History, fit
@@ -24,19 +23,19 @@ RECIPE = {
     "batch": 64,
     "steps": 800,
     "lr": 1e-2,
-    "two_layers": {"steps": 1600, "lr": 5e-3},
-    "schedule": "one-cycle",
+    "schedule": "constant",
+    "two_layers": {"steps": 1600, "lr": 5e-3, "schedule": "one-cycle"},
     "systems": ["1 head", "2 heads", "4 heads", "1 head, all words", "2 heads, it asks", "2 layers, it asks"],
     "seeds": [0, 1, 2],
 }
 WIDTH = RECIPE["d_model"]
 QUESTIONS = ("who acted", "what is it")
 IT = WORDS.index("it")
-TESTS = {  # family, and which nouns
-    "trained": ("it", False),
-    "new words": ("it", True),
-    "new templates": ("new", False),
-    "both new": ("new", True),
+TESTS = {  # is the pair of *it* and the last word held out, and which patterns
+    "trained": (False, "trained"),
+    "held-out pairs": (True, "trained"),
+    "new patterns": (False, "new"),
+    "both new": (True, "new"),
 }
 
 
@@ -53,14 +52,14 @@ class TwoQuestions(nn.Module):
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         self.word = nn.Embedding(len(WORDS), WIDTH)
-        self.place = nn.Embedding(PLACES, WIDTH)
+        self.position = nn.Embedding(POSITIONS, WIDTH)
         self.attention = MultiHeadAttention(WIDTH, n_heads)
         self.answer = nn.Linear(WIDTH, 2 * len(NOUNS))
 
     def forward(self, sentence: Int[Tensor, "b n"]) -> Answered:
         x, nouns = self.word(sentence), is_noun(sentence[:, :-1])
         last, before = x[:, -1:], x[:, :-1]
-        keys, mask = before + self.place.weight, nouns[:, None]
+        keys, mask = before + self.position.weight, nouns[:, None]
         output, weights = self.attention(last, keys, before, mask=mask)
         scores = self.answer(output[:, 0]).unflatten(-1, (2, -1))
         return Answered(scores, weights)
@@ -71,7 +70,7 @@ class AllWords(TwoQuestions):
 
     def forward(self, sentence: Int[Tensor, "b n"]) -> Answered:
         x = self.word(sentence)
-        output, weights = self.attention(x[:, -1:], x[:, :-1] + self.place.weight, x[:, :-1])
+        output, weights = self.attention(x[:, -1:], x[:, :-1] + self.position.weight, x[:, :-1])
         return Answered(self.answer(output[:, 0]).unflatten(-1, (2, -1)), weights)
 
 
@@ -82,11 +81,11 @@ class ItAsks(TwoQuestions):
     def __init__(self, n_heads: int, *, reads_first: bool) -> None:
         super().__init__(n_heads)
         self.reading = MultiHeadAttention(WIDTH, n_heads) if reads_first else None
-        self.last_place = nn.Parameter(torch.randn(1, WIDTH))
+        self.last_position = nn.Parameter(torch.randn(1, WIDTH))
 
     def forward(self, sentence: Int[Tensor, "b n"]) -> Answered:
         x = self.word(sentence)
-        placed = x + torch.cat([self.place.weight, self.last_place])
+        placed = x + torch.cat([self.position.weight, self.last_position])
         read = placed if self.reading is None else placed + self.reading(placed, placed, placed).output
         asks = read[sentence == IT][:, None]
         output, weights = self.attention(asks, placed, x, mask=is_noun(sentence)[:, None])
@@ -103,23 +102,16 @@ def make(system: str) -> TwoQuestions:
 
 
 @cache
-def bank(family: str, rare: bool | None = None) -> tuple[Tensor, Tensor]:
-    """All sentences of a family with their answers, made once."""
-    return sentences(family, rare)
+def bank(held_out: bool, patterns: str) -> tuple[Tensor, Tensor]:
+    """All sentences of a test with their answers, made once."""
+    return sentences(held_out=held_out, patterns=patterns)
 
 
-def draw(
-    generator: torch.Generator, batch: int = RECIPE["batch"], *, others: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Sentences (batch, 12) and their answers (batch, 2): one half with *it* and frequent nouns, the other
-    half of the family "others", unless it is left out."""
-    families = [bank("it", False), *([bank("others")] if others else [])]
-    parts = []
-    for words, answers in families:
-        rows = torch.randint(len(words), (batch // len(families),), generator=generator, device="cpu")
-        parts.append((words[rows], answers[rows]))
-    words, answers = zip(*parts, strict=True)
-    return torch.cat(words), torch.cat(answers)
+def draw(generator: torch.Generator, batch: int = RECIPE["batch"]) -> tuple[Tensor, Tensor]:
+    """Sentences (batch, 12) of the training and their answers (batch, 2)."""
+    words, answers = bank(*TESTS["trained"])
+    rows = torch.randint(len(words), (batch,), generator=generator, device="cpu")
+    return words[rows], answers[rows]
 
 
 def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
@@ -129,13 +121,12 @@ def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def train(system: str, seed: int = 0) -> tuple[TwoQuestions, History]:
-    """Train one model; its name is one of RECIPE["systems"]. Where *it* asks, sentences without *it* are left
-    out."""
+    """Train one model; its name is one of RECIPE["systems"]."""
     torch.manual_seed(seed)
-    model, it_asks = to_device(make(system)), "it asks" in system
+    model = to_device(make(system))
     settings = {key: RECIPE[key] for key in ("steps", "lr", "schedule")}
     settings |= RECIPE["two_layers"] if "layers" in system else {}
-    history = fit(model, partial(draw, others=not it_asks), loss, seed_number=seed, name=system, **settings)
+    history = fit(model, draw, loss, seed_number=seed, name=system, **settings)
     return model, history
 
 
@@ -149,18 +140,18 @@ def right(model: nn.Module, test: str) -> dict[str, float]:
 
 
 def nouns_of(words: Int[Tensor, "b n"]) -> tuple[Int[Tensor, " b"], Int[Tensor, " b"]]:
-    """The places of the two nouns of each sentence."""
-    places = is_noun(words).nonzero()[:, 1].view(-1, 2)
-    return places[:, 0], places[:, 1]
+    """The positions of the two nouns of each sentence."""
+    where = is_noun(words).nonzero()[:, 1].view(-1, 2)
+    return where[:, 0], where[:, 1]
 
 
 def it_head(model: TwoQuestions) -> int:
     """The head that gives the noun that *it* is the most weight, over all of the training's sentences."""
-    words, answers = to_device(bank("it", False))
+    words, answers = to_device(bank(*TESTS["trained"]))
     with torch.no_grad():
         weights = model(words).weights[:, :, 0]
-    places = words[:, : weights.shape[-1]] == answers[:, 1:]
-    return (weights * places[:, None]).sum(-1).mean(0).argmax().item()
+    target = words[:, : weights.shape[-1]] == answers[:, 1:]
+    return (weights * target[:, None]).sum(-1).mean(0).argmax().item()
 
 
 def say(model: TwoQuestions, words: Int[Tensor, "b n"], weights: Tensor) -> Tensor:
@@ -171,7 +162,7 @@ def say(model: TwoQuestions, words: Int[Tensor, "b n"], weights: Tensor) -> Tens
 
 
 def swapped(weights: Tensor, head: int, one: Tensor, other: Tensor) -> Tensor:
-    """The weights (b, h, 1, n), where one head's weights at two places of each sentence are exchanged."""
+    """The weights (b, h, 1, n), where one head's weights at two positions of each sentence are exchanged."""
     rows, moved = torch.arange(len(weights), device=weights.device), weights.clone()
     moved[rows, head, 0, one], moved[rows, head, 0, other] = (
         weights[rows, head, 0, other],
@@ -205,9 +196,9 @@ def followed(model: TwoQuestions, test: str) -> dict[str, float]:
 
 
 def baselines() -> dict[str, float]:
-    """Share of right answers to "what is it" for rules that look at places or counts alone, in the sentences
-    with new words."""
-    words, answers = bank(*TESTS["new words"])
+    """Share of right answers to "what is it" for rules that look at positions or counts alone, in the
+    sentences with held-out pairs."""
+    words, answers = bank(*TESTS["held-out pairs"])
     one, other = nouns_of(words)
     rows, it = torch.arange(len(words), device="cpu"), answers[:, 1]
     return {
@@ -223,9 +214,9 @@ def run(seed: int) -> list[dict[str, float | str | int]]:
     for system in RECIPE["systems"]:
         model, history = train(system, seed)
         row = {"seed": seed, "system": system, "cpu_s": history.cpu_s}
-        for test in ("trained", "new templates") if "it asks" in system else TESTS:
+        for test in TESTS:
             row |= {f"{test}: {question}": share for question, share in right(model, test).items()}
         if system == "2 heads":
-            row |= followed(model, "new words")
+            row |= followed(model, "held-out pairs")
         rows.append(row)
     return rows

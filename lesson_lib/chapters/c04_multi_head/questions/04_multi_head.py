@@ -6,17 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.questions import Code
-from lesson_lib.heads import merge_heads, split_heads
+from lesson_lib.heads import split_heads
 
 
-def heads_apart(
-    x: Float[Tensor, "*b n width"],
-    n_heads: int,
-) -> Float[Tensor, "*b h n d"]:
+def heads_apart(x, n_heads):
     *batch, n, width = x.shape
     blocks = x.reshape(*batch, n, n_heads, width // n_heads)
     return blocks.transpose(-2, -3)  # heads before tokens
@@ -33,28 +29,26 @@ def _more_heads_apart(drawn: Draw) -> list[Case]:
     ]
 
 
-def several_heads(
-    query: Float[Tensor, "b n h_d"],
-    key: Float[Tensor, "b m h_d"],
-    value: Float[Tensor, "b m h_v"],
-    w_output: Float[Tensor, "h_v d_model"],
-    n_heads: int,
-) -> Float[Tensor, "b n d_model"]:
-    def split(x):  # (b, n, h * d) to (b, h, n, d)
-        return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
-
-    mixed = attend(split(query), split(key), split(value)).output
-    return mixed.transpose(1, 2).flatten(2) @ w_output
+def looks_at(weights, target):
+    on_target = (weights * target[:, None]).sum(-1)  # (b, h)
+    return on_target.mean(0)
 
 
-def _case(seed: int, b: int, n: int, m: int, h: int, d: int, v: int, out: int, draw: Any = drawn) -> Case:
-    shapes = {"query": (b, n, h * d), "key": (b, m, h * d), "value": (b, m, h * v), "w_output": (h * v, out)}
-    case = {name: draw(seed + i, *shape) for i, (name, shape) in enumerate(shapes.items())}
-    return case | {"n_heads": h}
+def _looking(seed: int, b: int, h: int, m: int, draw: Any = drawn) -> Case:
+    """Weights, and a target of one key for each sentence, each at another place."""
+    target = torch.arange(m, device="cpu") == (2 * torch.arange(b, device="cpu")[:, None] + 1) % m
+    return {"weights": draw(seed, b, h, m).softmax(-1), "target": target}
 
 
-def _more_several_heads(draw: Draw) -> list[Case]:
-    return [_case(1, 3, 5, 7, 2, 3, 4, 11, draw), _case(11, 2, 3, 2, 5, 2, 3, 7, draw)]
+def swap_weights(weights, head, one, other):
+    moved = weights.clone()
+    moved[:, head, :, one] = weights[:, head, :, other]
+    moved[:, head, :, other] = weights[:, head, :, one]
+    return moved
+
+
+def _moving(weights: Tensor, head: int, one: int, other: int) -> Case:
+    return {"weights": weights, "head": head, "one": one, "other": other}
 
 
 def heads_apart_2(
@@ -97,24 +91,31 @@ CODE = {
             ]
         ),
     ),
-    "several_heads": Code(
-        solution=several_heads,
+    "looks_at": Code(
+        solution=looks_at,
         cases=(
-            lambda: [_case(21, 1, 2, 1, 1, 2, 3, 2) | {"value": primes(3)[None, None]}],
-            lambda: [_case(31, 1, 1, 3, 2, 2, 2, 4)],
-            lambda: [_case(41, 1, 3, 3, 3, 2, 2, 5)],
-            lambda: [_case(51, 2, 5, 7, 2, 3, 4, 3)],
+            lambda: [
+                {
+                    "weights": torch.tensor([[[0.25, 0.75]]], device="cpu"),
+                    "target": torch.tensor([[False, True]], device="cpu"),
+                }
+            ],
+            lambda: [_looking(1, 1, 2, 3)],
+            lambda: [_looking(2, 2, 2, 3)],
+            lambda: [_looking(3, 5, 3, 7)],
         ),
-        reference=lambda query, key, value, w_output, n_heads: (
-            merge_heads(attend(*(split_heads(x, n_heads) for x in (query, key, value))).output) @ w_output
-        ),
-        hidden=_more_several_heads,
+        hidden=lambda draw: [_looking(1, 7, 3, 11, draw), _looking(2, 2, 5, 3, draw)],
     ),
-    "several_heads_2": Code(
-        wrong=(
-            lambda query, key, value, w_output, n_heads: n_heads == 1,
-            lambda query, key, value, w_output, n_heads: query.shape[1] == 1,
-            lambda query, key, value, w_output, n_heads: not bool(value.any()),
+    "swap_weights": Code(
+        solution=swap_weights,
+        cases=(
+            lambda: [_moving(torch.tensor([[[[0.5, 0.2, 0.3]]]], device="cpu"), 0, 0, 2)],
+            lambda: [_moving(drawn(1, 1, 2, 3, 3).softmax(-1), 1, 0, 1)],
+            lambda: [_moving(drawn(2, 2, 3, 2, 5).softmax(-1), 2, 1, 0)],
         ),
+        hidden=lambda draw: [
+            _moving(draw(1, 3, 5, 2, 7).softmax(-1), 4, 0, 1),
+            _moving(draw(2, 2, 3, 11, 5).softmax(-1), 0, 4, 2),
+        ],
     ),
 }

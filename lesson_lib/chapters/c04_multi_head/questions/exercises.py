@@ -11,7 +11,7 @@ from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.questions import Code
-from lesson_lib.heads import merge_heads
+from lesson_lib.heads import merge_heads, split_heads
 from lesson_lib.scores import dot
 
 
@@ -22,6 +22,30 @@ def heads_together(heads: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n widt
 
 def _more_heads_together(drawn: Draw) -> list[Case]:
     return [{"heads": drawn(1, 5, 11, 3)}, {"heads": drawn(2, 3, 4, 7, 2)}]
+
+
+def several_heads(
+    query: Float[Tensor, "b n h_d"],
+    key: Float[Tensor, "b m h_d"],
+    value: Float[Tensor, "b m h_v"],
+    w_output: Float[Tensor, "h_v d_model"],
+    n_heads: int,
+) -> Float[Tensor, "b n d_model"]:
+    def split(x):  # (b, n, h * d) to (b, h, n, d)
+        return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+    mixed = attend(split(query), split(key), split(value)).output
+    return mixed.transpose(1, 2).flatten(2) @ w_output
+
+
+def _case(seed: int, b: int, n: int, m: int, h: int, d: int, v: int, out: int, draw: Any = drawn) -> Case:
+    shapes = {"query": (b, n, h * d), "key": (b, m, h * d), "value": (b, m, h * v), "w_output": (h * v, out)}
+    case = {name: draw(seed + i, *shape) for i, (name, shape) in enumerate(shapes.items())}
+    return case | {"n_heads": h}
+
+
+def _more_several_heads(draw: Draw) -> list[Case]:
+    return [_case(1, 3, 5, 7, 2, 3, 4, 11, draw), _case(11, 2, 3, 2, 5, 2, 3, 7, draw)]
 
 
 def many_heads(
@@ -169,6 +193,26 @@ CODE = {
             lambda heads: heads.shape[-3] == 1,
             lambda heads: heads.shape[-2] == 1,
             lambda heads: bool((heads == heads.flatten()[0]).all()),
+        ),
+    ),
+    "several_heads": Code(
+        solution=several_heads,
+        cases=(
+            lambda: [_case(21, 1, 2, 1, 1, 2, 3, 2) | {"value": primes(3)[None, None]}],
+            lambda: [_case(31, 1, 1, 3, 2, 2, 2, 4)],
+            lambda: [_case(41, 1, 3, 3, 3, 2, 2, 5)],
+            lambda: [_case(51, 2, 5, 7, 2, 3, 4, 3)],
+        ),
+        reference=lambda query, key, value, w_output, n_heads: (
+            merge_heads(attend(*(split_heads(x, n_heads) for x in (query, key, value))).output) @ w_output
+        ),
+        hidden=_more_several_heads,
+    ),
+    "several_heads_2": Code(
+        wrong=(
+            lambda query, key, value, w_output, n_heads: n_heads == 1,
+            lambda query, key, value, w_output, n_heads: query.shape[1] == 1,
+            lambda query, key, value, w_output, n_heads: not bool(value.any()),
         ),
     ),
     "many_heads": Code(
