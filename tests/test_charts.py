@@ -11,11 +11,11 @@ from matplotlib import pyplot
 from matplotlib.colors import LogNorm
 
 from lesson_lib.chapters.c02_scoring import figures as scoring
+from lesson_lib.chapters.c02_scoring.matrices import EDGE, Matrix, equations, products, seven_steps
 from lesson_lib.chapters.c03_matrix_form import figures as matrix
 from lesson_lib.chapters.c05_positional_encoding import figures as positional
 from lesson_lib.charts import CURVES, Picture, bars, heatmap, lines, marks
 from lesson_lib.charts.basic import ink
-from lesson_lib.charts.matrices import EDGE, Matrix, equations, products, seven_steps
 from lesson_lib.charts.picture import canvas, figure
 from lesson_lib.cli.figures import write_all
 from lesson_lib.trace import example
@@ -199,8 +199,6 @@ def test_the_figures_of_the_lessons_take_what_the_lessons_have():
     scoring.regression(points, bells, points, places=torch.rand(5, 1), measured=torch.rand(5, 1)).png()
     panels = scoring.scaling(*[{"dot": ([4, 16], [2.0, 4.0])}] * 3).figure.axes
     assert [axes.get_ylim()[0] for axes in panels] == [0, 0, 0]
-    marks = {"chance": 0.125, "commonest payload": 0.33}
-    assert ">commonest payload<" in matrix.with_and_without({"a": 1.0}, marks=marks).svg().decode()
     left, right = matrix.mirrored(torch.rand(3, 3), torch.rand(3, 3)).figure.axes
     assert (
         (left.get_ylabel(), left.get_xlabel()) == (right.get_xlabel(), right.get_ylabel()) == ("query", "key")

@@ -44,7 +44,7 @@ def test_the_contracts_are_kept():
             "from lesson_lib.chapters.c03_matrix_form import figures",
             "chapter",
         ),
-        ("charts/basic.py", "from lesson_lib.charts import matrices", "circle"),
+        ("charts/basic.py", "from lesson_lib.charts import devices", "circle"),
     ],
     ids=["up", "sideways, lazy and relative", "no floor", "between chapters", "a circle"],
 )

@@ -11,11 +11,11 @@ import pytest
 import torch
 from PIL import Image
 
+from lesson_lib.chapters.c02_scoring.matrices import Matrix, equations
 from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
 from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
-from lesson_lib.charts.matrices import Matrix, equations
 from lesson_lib.positions import frequencies, rotation, sinusoidal
 from lesson_lib.widgets.explorer import number, shade, table
 from lesson_lib.widgets.heads import EVERY, HeadExplorer

@@ -8,8 +8,8 @@ from PIL import Image
 
 from lesson_lib.chapters.c01_history import glimpses_figures
 from lesson_lib.chapters.c01_history.timeline_figures import timeline
+from lesson_lib.chapters.c02_scoring import matrices
 from lesson_lib.chapters.c05_positional_encoding import figures
-from lesson_lib.charts import matrices
 from lesson_lib.charts.basic import heatmap
 from lesson_lib.charts.picture import Picture
 from lesson_lib.places import ROOT

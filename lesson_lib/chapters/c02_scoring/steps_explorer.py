@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.charts import matrices
+from lesson_lib.chapters.c02_scoring import matrices
 from lesson_lib.charts.picture import Picture
 from lesson_lib.scores import scaled_dot
 from lesson_lib.trace import SevenSteps, example, seven_steps
