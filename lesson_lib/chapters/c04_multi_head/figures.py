@@ -77,8 +77,8 @@ def conditions() -> Picture:
     return bars(
         shares,
         alt=(
-            "One head, both answers right: with nouns alone below the dashed line; with all words far above it,"
-            " somewhat lower on new pairs in new patterns."
+            "One head, both answers right: with nouns alone below the dashed line; with all words far above"
+            " it, somewhat lower on new pairs in new patterns."
         ),
         caption="One head, both answers right. Medians of three seeds.",
         y_axis="both right",
