@@ -31,9 +31,10 @@ def test_a_head_has_title_time_needs_exercises_and_sections():
     assert text.split("\n\n") == [
         "\n# 02a · How much do I listen to each of three answers?",
         "A puzzle.",
-        "**Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**:"
+        "**Time** about 40 minutes. **You need** matrix products and a little PyTorch. **Exercises**:"
         " [02_scoring](exercises/02_scoring.ipynb), after 02b.",
-        "〔[The road of five texts · 五篇文章之路](sources.ipynb): opening, sections 1, 2 · 开头、第 1、2 节〕\n",
+        "〔[The road of five texts · 五篇文章之路](sources.ipynb): opening, sections 1, 2"
+        " · 开头、第 1、2 节〕\n",
     ]
     assert "[02a](02a_soft_look_up.ipynb)" in course.about(course.lessons()[5])
 

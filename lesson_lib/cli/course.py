@@ -133,7 +133,8 @@ def _sources(lesson: Lesson) -> str:
         return ""
     if lesson.edition < 3:
         return f"〔[Sources · 五篇文章之路](sources.ipynb):{lesson.sources}〕"
-    where = re.sub(r"第 (.+?) 节", r"sections \1", lesson.sources.replace("开头", "opening")).replace("、", ", ")
+    listed = lesson.sources.replace("、", ", ").replace("开头", "opening")
+    where = re.sub(r"第 (.+?) 节", r"sections \1", listed)
     return f"〔[The road of five texts · 五篇文章之路](sources.ipynb): {where} · {lesson.sources}〕"
 
 

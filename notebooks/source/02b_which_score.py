@@ -345,7 +345,7 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 r"""
 With your start the plain model learns, too. The scaled model with vectors four times as long fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
-With the larger learning rate Adam's steps are longer, and yet the plain model is again right in about half of the lists. For the 20 lowest symbols it does little more than guess. One step of a key adds up the pushes of all lists, and those in which the key has weight, mostly as a wrong one, count most.
+With the larger learning rate Adam's steps are longer, and yet the plain model is right in about half of the lists at most. For the 20 lowest symbols it does little more than guess. One step of a key adds up the pushes of all lists, and those in which the key has weight, mostly as a wrong one, count most.
 """
 
 # %% tags=["trained"]

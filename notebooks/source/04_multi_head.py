@@ -189,7 +189,7 @@ figures.as_heads(x, heads)
 r"""
 Now each head holds its own columns of every token.
 
-On the way back, swap first, then join the last two axes. `view` would raise an error here: it needs equal steps in memory between the numbers that it joins, and a swap moves no number there. In the heads' outputs, $(2, 3, 4)$, those of token 0 lie at places 0 to 3 and 12 to 15. `reshape` and `flatten` copy them together.
+On the way back, swap first, then join the last two axes. `view` may raise an error here: it joins two axes only where their numbers follow each other at equal steps in memory, and the outputs of `attend` lie there head after head. `reshape` and `flatten` copy them together.
 
 Here is the whole layer (`nn.Linear` multiplies by a learned matrix):
 """
@@ -251,6 +251,7 @@ class TwoQuestions(nn.Module):
         keys = before + self.position.weight  # keys tell the position, values do not
         nouns = language.is_noun(words[:, None, None, :-1])  # a mask: nouns only
         output, weights = self.attention(last, keys, before, mask=nouns, **change)
+        # unflatten cuts the last axis, 48, into 2 questions and 24 nouns
         return self.read_out(output[:, 0]).unflatten(-1, (2, 24)), weights
 
 
@@ -352,7 +353,7 @@ predict("by_hand")
 
 # %% tags=["nbval-ignore-output"]
 swap = yours("swap_weights")
-words, answers = held_out[0][:864], held_out[1][:864]  # our pattern: nouns at positions 1 and 6
+words, answers = held_out[0][:864], held_out[1][:864]  # of four patterns the first, ours: nouns at 1 and 6
 other_noun = words[:, [1, 6]].sum(-1, keepdim=True) - answers  # both numbers added, less the answer's
 
 

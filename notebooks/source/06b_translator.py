@@ -149,7 +149,7 @@ Now the loop. It stands here once, with your loss, `loss_of`; other parts call t
 
 
 # %%
-def scores(model, source, lengths, before, mask):
+def machine_logits(model, source, lengths, before, mask):
     """The whole machine: logits of all places at once."""
     machine, real = model.transformer, padding(lengths, source.shape[1])
     memory = machine.encoder(machine.embedding(source), mask=real).output
@@ -159,7 +159,7 @@ def scores(model, source, lengths, before, mask):
 
 
 # %%
-def train(model, steps, mask_of, planned=850, peak=6e-3):
+def train_machine(model, steps, mask_of, planned=850, peak=6e-3):
     """Train in place, for so many of the planned steps; the loss of each."""
     draw = Batches(model.vocabulary, translation.single, batch=48, pool=8)
     generator, losses = torch.Generator("cpu").manual_seed(0), []
@@ -167,7 +167,7 @@ def train(model, steps, mask_of, planned=850, peak=6e-3):
     for step in counted(range(1, steps + 1), model, losses):  # under a bar
         source, lengths, target = to_device(draw(generator))
         mask = mask_of(target.shape[1] - 1)
-        machine = partial(scores, model, mask=mask)
+        machine = partial(machine_logits, model, mask=mask)
         loss = loss_of(machine, source, lengths, target)
         optimizer.param_groups[0]["lr"] = peak * one_cycle(step, planned)
         optimizer.zero_grad()
@@ -196,8 +196,8 @@ honest = to_device(translation.make())
 device, other = honest.transformer.embedding.table.device, copy.deepcopy(honest)
 few, many = (20, 20) if quick() else (150, 850)
 losses = {
-    "without the mask": train(other, few, lambda n: None),
-    "with the causal mask": train(honest, many, partial(causal, device=device)),
+    "without the mask": train_machine(other, few, lambda n: None),
+    "with the causal mask": train_machine(honest, many, partial(causal, device=device)),
 }
 late = {name: sum(loss[130:150]) / 20 for name, loss in losses.items()}
 translator_figures.losses(losses)
@@ -237,7 +237,7 @@ _, lengths, target = given = to_device(honest.vocabulary.batch(pairs[:1]))
 with torch.no_grad():
     moved = {
         name: ahead_of(
-            lambda before, m=trained, k=mask: scores(
+            lambda before, m=trained, k=mask: machine_logits(
                 m, given.source, lengths, before, k
             ),
             target[:, :-1],

@@ -75,7 +75,8 @@ def showing(text: str) -> str:
 
 
 MOVING = [name for name in LESSONS if explores(name)]
-assert {kinds.chapter_of(name) for name in MOVING} >= {f"{n:02}" for n in range(1, 13)}, MOVING
+STILL = {"03", "04"}  # chapters whose pictures do not move
+assert {kinds.chapter_of(name) for name in MOVING} >= {f"{n:02}" for n in range(1, 13)} - STILL, MOVING
 
 
 @in_notebook(*MOVING)

@@ -74,7 +74,7 @@ def test_parts_of_the_path_name_their_sections_at_the_top_and_no_others_do():
             wanted.setdefault(short, []).append(section)
     for path in sorted((NOTEBOOKS / "source").glob("[0-9]*.py")):
         first = course.filled(path.stem, path.read_text(encoding="utf-8")).split("# %%", 2)[1]
-        said = re.search(r"〔\[Sources · 五篇文章之路\]\(sources\.ipynb\):(.*)〕", first)
+        said = re.search(r"〔\[(?:Sources|The road of five texts) · 五篇文章之路\]\(sources\.ipynb\):(.*)〕", first)
         short = path.stem.partition("_")[0]
         if short not in wanted:
             assert not said, path.stem
