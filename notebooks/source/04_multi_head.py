@@ -12,7 +12,7 @@
 # action = "Move a dot"
 #
 # [multi_head]
-# says = "multi-head attention: h heads of width d = d_model / h, each with its own three matrices, side by side; W_o adds up what they write; scores are divided by the root of d"
+# says = "multi-head attention: h heads of width d = d_model / h, each with its own three matrices, side by side; W_o adds up what they write; scores are divided by the root of d; more heads cost only more tables of weights"
 # motive = "How do we compute several heads"
 # shown = "\\text{head}_i = \\operatorname{attend}"
 # action = "class MultiHead(nn.Module)"
@@ -224,7 +224,7 @@ r"""
 
 Our language has 24 nouns of four kinds: animals, places such as *street*, foods, and containers. Three last words fit each kind: an animal can be *tired*, *hungry* or *afraid*, a place *wide*, *long* or *steep*. A sentence has two nouns of different kinds.
 
-For the test we **hold out** pairs of words. In training, each noun never stands with one of its three last words: *animal* never with *tired*, *street* never with *wide*. So training shows none of our four sentences, but it shows each of their words in other sentences. (A word that training never shows would keep its random numbers.)
+For the test we **hold out** pairs of words. For each noun we leave out one of its three last words: in training, *animal* never stands with *tired*, nor *street* with *wide*. So training shows none of our four sentences, but it shows each of their words in other sentences. (A word that training never shows would keep its random numbers.)
 """
 
 # %%
@@ -295,7 +295,7 @@ for name, both in shares.items():
     print(f"{name:21}{both[0]:.2f}      {both[1]:.2f}")
 
 # %% tags=["proof"]
-assert max(shares["one head"]) < 0.75 and shares["first noun twice"] == [0.5, 0.5]
+assert all(0.55 < s < 0.65 for s in shares["one head"]) and shares["first noun twice"] == [0.5, 0.5]
 assert min(shares["two heads"]) > 0.93
 
 # %% [markdown]
@@ -336,7 +336,7 @@ head = on_it.argmax().item()
 print(f"weight on what it means: head 0 {on_it[0]:.2f}, head 1 {on_it[1]:.2f}")
 
 # %% tags=["proof"]
-assert on_it[head] > 0.85 and abs(on_it[1 - head] - 0.5) < 0.05
+assert on_it[head] > 0.9 and abs(on_it[1 - head] - 0.5) < 0.05
 
 # %% [markdown]
 r"""
