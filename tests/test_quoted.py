@@ -6,10 +6,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from lesson_lib.cli import build, kinds, quoted, sources
 
-REWRITTEN = ("04",)  # their texts are being rewritten, and get their marks there
-PARTS = [
-    t for t in sources.targets(among=("part", "page")) if kinds.number_of(t.name) not in ("", *REWRITTEN)
-]
+PARTS = [t for t in sources.targets(among=("part", "page")) if kinds.number_of(t.name) != ""]
 
 
 def printed(text, code="show()"):
