@@ -239,13 +239,13 @@ def test_what_returns_is_shown_by_day(home):
     asked = [name for name, exercise in EXERCISES.items() if exercise.prediction]
     entries = {name: entry(0, 0) for name in asked[:6]} | {
         "score_ratio": entry(5, 1),
-        "top_left": entry(1, 2),
+        "zeros_after": entry(1, 2),
     }
     entries |= {"several_heads": entry(5, 0), "alike": entry(9, 4)}  # a function does not return; it is known
     (home / "progress.json").write_text(json.dumps({"version": 2, "exercises": entries}))
     text, in_six = repr(progress()), (today + timedelta(days=6)).isoformat()
     assert re.search(r"What returns\n +day +questions +which\n +today +1  score_ratio\n +tomorrow +6  ", text)
-    assert " and 2 more\n" in text and re.search(rf"\n +{in_six} +1  top_left\n", text)
+    assert " and 2 more\n" in text and re.search(rf"\n +{in_six} +1  zeros_after\n", text)
     assert "today: 1 question to answer again: review() asks them" in text
     assert len(warm_up().cards) == 1
 

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 03 · Matrix form: exercises
 #
-# Nine exercises, about 50 minutes. They follow the part [03 · matrix form](../03_matrix_form.ipynb); best in this order.
+# Seven exercises, about 45 minutes. They follow the part [03 · matrix form](../03_matrix_form.ipynb); best in this order.
 #
 # <details><summary>中文摘要 · Chinese</summary>
 #
-# 九道练习:数一数学到的参数、不用循环写出自注意力、按列书写同样的公式、读权重图、计算重新结合后的乘法次数,并解释 softmax 为什么不允许重新结合。
+# 七道练习:数一数学到的参数、不用循环写出自注意力、按列书写同样的公式、读权重图、计算重新结合后的乘法次数,并解释 softmax 为什么不允许重新结合。
 # 每题都有检查、三个提示和答案;答错时会指出错在哪里。
 #
 # </details>
@@ -86,12 +86,6 @@ show(
 
 # %% [markdown] tags=["exercise:why_not_regroup"]
 # In two or three sentences: **why can softmax$(Q K^\top)\,V$ not be regrouped in this way, and what would allow it?** The check shows a model answer and a few points: you judge your own, point by point.
-
-# %% [markdown] tags=["exercise:no_matrices"]
-# The layer of the party has three matrices. In an *ablation*, two of them go. The evidence has the trained layer's share of right answers.
-
-# %% [markdown] tags=["exercise:top_left"]
-# A model that writes adds one word at a time: the keys of the earlier words are kept, and only the new word asks. Somebody leaves `is_causal=True`, as in training.
 
 # %% [markdown]
 # ## What you should remember
