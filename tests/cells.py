@@ -7,6 +7,7 @@ import pickle
 import tempfile
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from lesson_lib.checks import engine
@@ -93,7 +94,9 @@ def _names(tree: ast.AST) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             binds.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            binds |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            for alias in node.names:
+                star = alias.name == "*" and import_module(node.module).__all__
+                binds |= set(star or [(alias.asname or alias.name).split(".")[0]])
         elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             binds |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
     return binds, reads

@@ -324,11 +324,11 @@ words, others = torch.randn(3, 5, 13), torch.randn(3, 5, 13)
 reader = SelfAttention(13, 10, 5)
 
 
-def second(mask):
+def who_moves(mask):
     return yours("influence")(lambda x: reader(x, mask).output, words[1:2], others[1:2]).detach()
 
 
-figures.influence({"causal mask": second(causal(5))})
+figures.influence({"causal mask": who_moves(causal(5))})
 
 # %% [markdown]
 r"""
@@ -340,7 +340,7 @@ Rows 3 and 4 are the two real words. Replacing the padding, in columns 0 to 2, m
 
 # %%
 both = yours("both_masks")(real)  # (3, 5, 5)
-figures.influence({"both masks": second(both[1])})
+figures.influence({"both masks": who_moves(both[1])})
 
 # %% [markdown]
 r"""

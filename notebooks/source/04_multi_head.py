@@ -86,15 +86,15 @@ We ask two questions. *Who acted?* That is the first noun. *What is it?* That is
 
 # %%
 lines = [
-    f"the {first} did not cross the {second} because it was too {last}"
-    for first, second in (("animal", "street"), ("street", "animal"))
+    f"the {noun} did not cross the {other} because it was too {last}"
+    for noun, other in (("animal", "street"), ("street", "animal"))
     for last in ("tired", "wide")
 ]
 print("first     second    last      who acted   what is it")
 for line in lines:
-    first, second, last = (line.split()[i] for i in (1, 6, 11))
+    noun, other, last = (line.split()[i] for i in (1, 6, 11))
     it = "animal" if last == "tired" else "street"
-    print(f"{first:10}{second:10}{last:10}{first:12}{it}")
+    print(f"{noun:10}{other:10}{last:10}{noun:12}{it}")
 
 # %% [markdown]
 r"""

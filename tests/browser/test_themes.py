@@ -30,7 +30,11 @@ CARDS = [
     "card = predict('unscaled_picture'); card.commit('b'); card",
     "predict('score_ratio')",
     "second('score_ratio')",
-    "warm_up()",
+    (  # a miss of 2020 is due
+        "from lesson_lib.checks import store\n"
+        "store.record(store.Event('growth', 'answer', fields={'row': 0}, day='2020-01-01'))\n"
+        "warm_up()"
+    ),
     "hint('score_ratio')",
     "solution('stable_weights')",
     "progress()",

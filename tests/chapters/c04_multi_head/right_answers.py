@@ -53,6 +53,11 @@ RIGHT = {
     ),
     "swap_weights": (
         _exchanged,
+        lambda weights, head, one, other: torch.where(
+            (torch.arange(weights.shape[1]) == head)[:, None, None],
+            weights[..., [{one: other, other: one}.get(j, j) for j in range(weights.shape[-1])]],
+            weights,
+        ),
         lambda weights, head, one, other: torch.stack(
             [
                 w if i != head else w[..., [{one: other, other: one}.get(j, j) for j in range(w.shape[-1])]]
