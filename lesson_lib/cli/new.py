@@ -7,7 +7,15 @@ from pathlib import Path
 from lesson_lib.cli import course
 from lesson_lib.places import ROOT
 
-SOURCE = '''# %% [markdown]
+SOURCE = '''# /// ideas
+# ["a first idea"]
+# says = "what one keeps of it"
+# motive = "A puzzle in three sentences"
+# shown = "words of the cell with its number or picture"
+# action = 'predict("NAME_first")'
+# ///
+
+# %% [markdown]
 r"""
 {title}
 
@@ -22,11 +30,11 @@ A puzzle in three sentences, with the example that comes back at the discovery a
 </details>
 """
 
-# %%
+# %% tags=["imports"]
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.course import *
 
 warm_up()
 
@@ -54,10 +62,12 @@ title = "TITLE"
 question = "what does it ask?"
 minutes = 45
 needs = "{LAST}"
+edition = 3
 
 """
 LEFT = """Left to write:
   its title, question, minutes, needs      course.toml
+  eight to ten ideas, each with its cells  the head of notebooks/source/STEM.py
   minutes by section, prompts              notebooks/instructor/CHAPTER.md
   what is said to its slides               notebooks/instructor/spoken/STEM.md
   two questions for a room, if it is core  notebooks/instructor/questions.md

@@ -1,12 +1,10 @@
 """Attention in plain torch: one file to copy into a project. MIT licence.
 
-    attend                output and weights of queries, keys, values; with a mask, a bias, dropout
+    attend                (b, h, n, d) queries, (b, h, m, d) keys: output and weights; mask, bias, dropout
     causal, padding       masks: True = may look; join two with &
     MultiHeadAttention    the layer: self- and cross-attention, shared keys, or torch's fused kernel
     influence             a test: which outputs move when a token is replaced?
     python attention.py   trains three matrices for some seconds, and reads a secret in them
-
-Shapes: b sequences, h heads, n queries, m keys; d numbers in a query or key, d_v in a value.
 """
 
 import torch
@@ -15,12 +13,11 @@ from torch import nn
 
 
 def attend(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
-    """Output (..., n, d_v) and weights (..., n, m).
+    """Output (..., n, d_v) and weights (..., n, m), before dropout.
 
     The query is (..., n, d), the key (..., m, d), the value (..., m, d_v).
     mask (..., n, m) is boolean, score_bias (..., n, m) is added to the scores. A query that may look at
-    nothing gets zeros. The weights are those before dropout. (The query is divided, not the product: in
-    float16, which ends at 65,504, the product could overflow.)
+    nothing gets zeros. (The query is divided, not the product, which could overflow in float16.)
     """
     d = query.shape[-1]
     scores = (query * d**-0.5) @ key.mT
@@ -50,9 +47,8 @@ def fused(query, key, value, *, mask=None, score_bias=None, dropout=0.0):
 def causal(n, *, queries=None, device=None):
     """Mask (queries, n): each token may look at itself and at earlier ones.
 
-    Without `queries` there are n of them. With a cache only the last tokens ask: causal(9, queries=2) has
-    the last two of nine rows (torch's is_causal=True gives the first two). Where real (b, n) says which
-    tokens are no padding, causal(n) & real[:, None, :] hides both.
+    With a cache only the last tokens ask: causal(9, queries=2) has the last two of nine rows (torch's
+    is_causal=True gives the first two). To hide padding, too: causal(n) & real[:, None, :], real (b, n).
     """
     rows = torch.arange(n - (n if queries is None else queries), n, device=device)
     return torch.arange(n, device=device) <= rows[:, None]
@@ -63,11 +59,18 @@ def padding(lengths, n):
     return torch.arange(n, device=lengths.device) < lengths[:, None, None]
 
 
-class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each on a part of the width, mixed by w_output.
+def split(x, n_heads):  # (b, n, h * d) to (b, h, n, d): split the width, then swap
+    return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
 
-    Self-attention is layer(x, x, x), cross-attention layer(x, source, source). With n_key_heads, groups of
-    heads share keys and values. A mask or bias is (n, m), (b, n, m), or (b, h, n, m): one for each head.
+
+def merge(heads):  # (b, h, n, d) to (b, n, h * d): swap, then join
+    return heads.transpose(-3, -2).flatten(-2)
+
+
+class MultiHeadAttention(nn.Module):
+    """Self-attention layer(x, x, x), or cross-attention layer(x, source, source), with several heads.
+
+    With n_key_heads, groups of heads share keys and values. A mask or bias: (n, m), (b, n, m), (b, h, n, m).
     """
 
     def __init__(self, d_model, n_heads, *, n_key_heads=None, bias=False, dropout=0.0):
@@ -84,17 +87,16 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, query, key, value, *, mask=None, score_bias=None, weights=True):
         """Output (b, n, d_model), and weights (b, h, n, m); with weights=False the fused kernel, and None."""
-        q = self.w_query(query).unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)  # (b, h, n, d)
-        k = self.w_key(key).unflatten(-1, (self.n_key_heads, -1)).transpose(-3, -2)
-        v = self.w_value(value).unflatten(-1, (self.n_key_heads, -1)).transpose(-3, -2)
+        q = split(self.w_query(query), self.n_heads)
+        k, v = (split(x, self.n_key_heads) for x in (self.w_key(key), self.w_value(value)))
         k, v = (x.repeat_interleave(self.n_heads // self.n_key_heads, dim=-3) for x in (k, v))
-        if mask is not None and mask.ndim == query.ndim:  # (b, n, m): the same for all heads
-            mask = mask.unsqueeze(-3)
-        if score_bias is not None and score_bias.ndim == query.ndim:
-            score_bias = score_bias.unsqueeze(-3)
-        options = {"mask": mask, "score_bias": score_bias, "dropout": self.dropout * self.training}
+        options = {"mask": mask, "score_bias": score_bias}
+        for name, table in options.items():
+            if table is not None and table.ndim == query.ndim:  # (b, n, m): the same for all heads
+                options[name] = table.unsqueeze(-3)
+        options["dropout"] = self.dropout * self.training
         heads, table = attend(q, k, v, **options) if weights else (fused(q, k, v, **options), None)
-        return self.w_output(heads.transpose(-3, -2).flatten(-2)), table
+        return self.w_output(merge(heads)), table
 
 
 @torch.no_grad()
@@ -102,12 +104,11 @@ def influence(f, x, other=None):
     """Table (n, n): how far output i of f(x) moves at most when token j of x (b, n, d) is replaced.
 
     f(x) is one tensor (b, n, ...). The table is 0 above the diagonal where f is causal, and in the columns
-    of hidden tokens. `other` has the tokens to take (default: random). Dropout must be off: layer.eval().
+    of hidden tokens. `other` has the tokens to take. Dropout must be off: layer.eval().
     """
     other = torch.randn_like(x) if other is None else other
-    before, n = f(x), x.shape[1]
-    table = x.new_zeros(n, n)
-    for j in range(n):
+    before, table = f(x), x.new_zeros(x.shape[1], x.shape[1])
+    for j in range(len(table)):
         changed = x.clone()
         changed[:, j] = other[:, j]
         table[:, j] = (f(changed) - before).abs().flatten(2).amax((0, 2))
@@ -146,5 +147,4 @@ if __name__ == "__main__":
         hits = (layer(x, mask).argmax(-1) == right).float().mean()
         leak = influence(lambda x, m=mask: layer(x, m), x).triu(1).max()
         print(f"{name:13} right {hits:.2f}  a later token moves an output by {leak:.2f}")
-    print("secret ", *secret.tolist())
-    print("found  ", *(w_q @ w_k.T)[:8, :8].argmax(-1).tolist())
+    print(f"secret {secret.tolist()}\nfound  {(w_q @ w_k.T)[:8, :8].argmax(-1).tolist()}")

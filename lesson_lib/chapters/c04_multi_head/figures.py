@@ -14,8 +14,7 @@ from lesson_lib.experiments import results
 
 
 @figure(
-    "A line from street to animal, cut in two places. Left of both cuts both answers are street,"
-    " right of both they are animal; between the cuts they differ, in one way only.",
+    "A line from street to animal, cut in two places; between the cuts the two answers differ.",
     width=7.2,
     height=1.9,
 )
@@ -107,10 +106,7 @@ def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> P
     )
 
 
-@figure(
-    "A table with a row for each token, each in its own colour, and two tables of half its width, one for"
-    " each head."
-)
+@figure("A row for each token, in its own colour, and beside it the rows of each head.")
 def as_heads(whole: Tensor, heads: Tensor) -> Figure:
     """Tokens (n, h * d), whose numbers are 10 * token + column, and what stands in each head, (h, n, d)."""
     tables = {"x": whole} | {f"head {k}": head for k, head in enumerate(heads)}

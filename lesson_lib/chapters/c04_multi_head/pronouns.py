@@ -21,9 +21,11 @@ KINDS = {  # nouns, and the last words that fit them
     "foods": ("soup tea cake milk bread fish", "hot sweet bitter"),
     "containers": ("case box bag cup drawer basket", "full empty tight"),
 }
+OURS = "the 1 did not cross the 2 because it was too"
 PATTERNS = {  # 1 is the noun that acts, 2 the other; the last word comes behind
+    "ours": (OURS,),
     "trained": (
-        "the 1 did not cross the 2 because it was too",
+        OURS,
         "today the 1 never met the 2 as it was so",
         "the 1 came near the 2 today as it was very",
         "so the 1 did not leave the 2 because it was",

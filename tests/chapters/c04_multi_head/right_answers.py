@@ -14,12 +14,6 @@ def _blocks(x: Tensor, n_heads: int) -> Tensor:
     return x.unflatten(-1, (n_heads, -1))
 
 
-def _exchanged(weights: Tensor, head: int, one: int, other: int) -> Tensor:
-    moved = weights.clone()
-    moved[:, head, :, [one, other]] = weights[:, head, :, [other, one]]
-    return moved
-
-
 RIGHT = {
     "several_heads": (
         lambda q, k, v, w_output, h: sum(
@@ -50,21 +44,6 @@ RIGHT = {
         lambda weights, target: torch.einsum("bhm,bm->bh", weights, target.float()).mean(0),
         lambda weights, target: (weights.movedim(1, 2)[target]).mean(0),
         lambda weights, target: torch.where(target[:, None], weights, 0.0).sum((0, 2)) / len(weights),
-    ),
-    "swap_weights": (
-        _exchanged,
-        lambda weights, head, one, other: torch.where(
-            (torch.arange(weights.shape[1]) == head)[:, None, None],
-            weights[..., [{one: other, other: one}.get(j, j) for j in range(weights.shape[-1])]],
-            weights,
-        ),
-        lambda weights, head, one, other: torch.stack(
-            [
-                w if i != head else w[..., [{one: other, other: one}.get(j, j) for j in range(w.shape[-1])]]
-                for i, w in enumerate(weights.unbind(1))
-            ],
-            1,
-        ),
     ),
     "heads_together": (
         lambda heads: torch.cat(heads.unbind(-3), dim=-1),

@@ -40,17 +40,6 @@ def _looking(seed: int, b: int, h: int, m: int, draw: Any = drawn) -> Case:
     return {"weights": draw(seed, b, h, m).softmax(-1), "target": target}
 
 
-def swap_weights(weights, head, one, other):
-    moved = weights.clone()
-    moved[:, head, :, one] = weights[:, head, :, other]
-    moved[:, head, :, other] = weights[:, head, :, one]
-    return moved
-
-
-def _moving(weights: Tensor, head: int, one: int, other: int) -> Case:
-    return {"weights": weights, "head": head, "one": one, "other": other}
-
-
 def heads_apart_2(
     packed: Float[Tensor, "*b n width"],
     n_heads: int,
@@ -105,17 +94,5 @@ CODE = {
             lambda: [_looking(3, 5, 3, 7)],
         ),
         hidden=lambda draw: [_looking(1, 7, 3, 11, draw), _looking(2, 2, 5, 3, draw)],
-    ),
-    "swap_weights": Code(
-        solution=swap_weights,
-        cases=(
-            lambda: [_moving(torch.tensor([[[[0.5, 0.2, 0.3]]]], device="cpu"), 0, 0, 2)],
-            lambda: [_moving(drawn(1, 1, 2, 3, 3).softmax(-1), 1, 0, 1)],
-            lambda: [_moving(drawn(2, 2, 3, 2, 5).softmax(-1), 2, 1, 0)],
-        ),
-        hidden=lambda draw: [
-            _moving(draw(1, 3, 5, 2, 7).softmax(-1), 4, 0, 1),
-            _moving(draw(2, 2, 3, 11, 5).softmax(-1), 0, 4, 2),
-        ],
     ),
 }
