@@ -349,7 +349,7 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 r"""
 With your start, vectors divided by $d^{1/4}$, the plain model is above 95 % after 100 steps. The scaled model with vectors four times as long fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
 
-At four times the rate the plain model gets no further than about half of the lists, and for the 20 lowest symbols it does little more than guess. Adam lengthens the steps of weak gradients, so one might hope for more. We measured this (the evidence tries three rates and 4,000 steps), and do not derive it.
+At four times the rate the plain model gets no further than half of the lists, and for the 20 lowest symbols it does little more than guess. Adam lengthens the steps of weak gradients, so one might hope for more. We measured this (the evidence tries three rates and 4,000 steps), and do not derive it.
 """
 
 # %% tags=["trained"]

@@ -313,7 +313,7 @@ Side by side stand three seeds. Naming the first noun twice is right in half of 
 
 ## 4 · Which head looks at what *it* means?
 
-Here are our four sentences again, with the weights of the model of seed 0:
+Our four sentences again, with the weights of the model of seed 0:
 """
 
 # %% tags=["trained"]
