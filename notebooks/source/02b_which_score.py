@@ -88,7 +88,7 @@ print(f"asked for {asked[0]}, right answer {target[0]}")
 
 # %% [markdown]
 r"""
-Symbol 53 stands in the pair 53:2, so the right answer is 2. In other lists symbol 53 has other answers. So a model cannot learn answers by heart; it must learn to look.
+The pair 53:2 says that the right answer is 2. In other lists symbol 53 has other answers. So a model cannot learn answers by heart; it must learn to look.
 
 The model is a soft look-up, as in 02a. Each symbol has two learned vectors: a query, for when it is asked for, and a key, for when it stands in the list. Both hold 256 numbers; this is their **width** $d$. Each answer has a learned value, of ten numbers.
 `nn.Embedding(60, 256)` is a table of 60 learned vectors, and `self.query(asked)` picks those of the asked symbols. The class takes $b$ lists at once:
@@ -119,9 +119,9 @@ class LookUp(nn.Module):
 r"""
 `scores` compares each query with the 20 keys of its list. `answer` mixes the values and turns the mixture into eight **logits**, one for each answer: the largest one is what the model names.
 
-`LookUp(1)` has the score $q \cdot k$. We call it the plain model. `LookUp(16)`, the scaled model, has the score $q \cdot k / 16$.
+`LookUp(1)`, the plain model, has the score $q \cdot k$. `LookUp(16)`, the scaled model, has $q \cdot k / 16$.
 
-Both are trained alike: 200 steps of Adam (gradient descent with steps of adapted length), each on 100 new lists. Every ten steps `train_look_up` notes the **accuracy**, the share of right answers on 1,000 unseen lists:
+Both are trained alike: 200 steps of Adam, each on 100 new lists. Every ten steps `train_look_up` notes the **accuracy**, the share of right answers on 1,000 unseen lists:
 """
 
 # %%
@@ -170,7 +170,7 @@ assert 0.35 < accuracy["plain"][-1] < 0.7
 
 # %% [markdown]
 r"""
-After 80 steps the scaled model is right in nearly all unseen lists. The plain one climbs slowly, and after 200 steps it is right in about half of them. (One learning rate, one seed; the [evidence](evidence/02_scoring_evidence.ipynb) has three of each.)
+After 80 steps the scaled model is right in nearly all unseen lists. The plain one climbs slowly, and after 200 steps it is right in about half of them. (The [evidence](evidence/02_scoring_evidence.ipynb) has more rates and seeds.)
 
 ## 1 · Before the first step
 
@@ -213,7 +213,7 @@ figures.spreads({name: random_scores[name] for name in ("width 4", "width 256")}
 
 # %% [markdown] tags=["slide"]
 r"""
-The standard deviations are close to the roots of the widths, «2», «16» and «32».
+Scores of width 256 reach beyond 30. The standard deviations are close to the roots of the widths, «2», «16» and «32».
 
 Why the roots? A product $q_i k_i$ of two independent numbers with mean 0 has mean 0, so its variance is $E[q_i^2 k_i^2] = E[q_i^2] \, E[k_i^2] = 1$. Variances of independent terms add up. So a sum of $d$ such products has the variance $d$, and the standard deviation $\sqrt d$.
 
@@ -245,7 +245,7 @@ Both have the factor $w_j$. At $w_j = 0.5$ the first is 0.25; at 0.001 and at 0.
 
 $$\frac{\partial L}{\partial s_j} = \sum_i \frac{\partial L}{\partial w_i} \, \frac{\partial w_i}{\partial s_j},$$
 
-and every term of this sum has the factor $w_j$. It stands beside $\partial L / \partial w_i$, in which there is no score: it is value $i$ times the derivative of $L$ by the mixture.
+and every term of this sum has the factor $w_j$. It stands beside $\partial L / \partial w_i$, value $i$ times the derivative of $L$ by the mixture. That does not grow when $w_j$ shrinks.
 
 The size of $\partial L / \partial s_j$ is the **push** of the loss on key $j$. So a key with a weight of nearly 0 is hardly pushed, even if it is the right one. The wrong key that has nearly all of the weight is hardly pushed either, since $1 - w_j$ and all other weights are nearly 0.
 """
@@ -274,7 +274,7 @@ figures.pushes(push)
 r"""
 In the plain model the right key gets a push stronger than ‹.001› (right of the dotted line) in «6» % of the lists. In the scaled model it is stronger than ‹.001› in «93» %.
 
-A few lists may be enough, since a symbol has one key for all lists.
+A push in a few lists may be enough for a symbol, since its key is the same in all lists.
 
 Which symbols can the plain model learn? The right key is the asked symbol's own key, and the score of a query with its own key is the same in every list. If this score happens to start high, the right key has weight and is pushed; if it starts low, it is not. So we order the
 symbols by this first score, and compare the 20 highest with the 20 lowest:
@@ -285,7 +285,7 @@ predict("by_chance")
 
 # %%
 first = fresh(1)
-own = (first.query.weight * first.key.weight).sum(-1)  # (60,): each query, its own key
+own = (first.query.weight * first.key.weight).sum(-1)  # tables (60, 256); each query, its own key: (60,)
 order = own.argsort(descending=True)
 
 
@@ -347,9 +347,9 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 
 # %% [markdown]
 r"""
-With your start, vectors divided by $d^{1/4}$, the plain model is above 95 % after 100 steps. The scaled model with vectors four times as long fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes where it starts.**
+With your start, vectors divided by $d^{1/4}$, the plain model is above 95 % after 100 steps. The scaled model with vectors four times as long fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes, above all, where it starts.**
 
-At four times the rate the plain model gets no further than half of the lists, and for the 20 lowest symbols it does little more than guess. Adam lengthens the steps of weak gradients, so one might hope for more. We measured this (the evidence tries three rates and 4,000 steps), and do not derive it.
+At four times the rate the plain model gets no further than half of the lists, and for the 20 lowest symbols it does little more than guess. Adam makes up for weak gradients, so one might hope for more. Why that does not help here, we do not know.
 """
 
 # %% tags=["trained"]
@@ -369,7 +369,7 @@ The plain model still gives its weight to symbol 24. The scaled model gives it t
 
 ## In real work
 
-Some trained models do not divide, such as T5 (Raffel et al. 2019). torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself, unless `scale` names another factor.
+Some trained models do not divide, such as T5, a text model that starts with shorter queries (Raffel et al. 2019). torch's `F.scaled_dot_product_attention(q, k, v)` divides by $\sqrt d$ itself, unless `scale` names another factor.
 """
 
 # %%
@@ -395,7 +395,7 @@ assert (by_torch({"scale": 1.0}) - short(*unseen)).abs().max() < 1e-4
 
 # %% [markdown]
 r"""
-No error comes, but only about half of the answers are right: torch divided the scores by 16, but the model was trained without that. With `scale=1.0` torch does not divide, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
+No error comes, but logits are off by up to 9, and only about half of the answers are right: torch divided the scores by 16, but the model was trained without that. With `scale=1.0` torch does not divide, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
 trained model to another function compares the logits before and after.
 
 ## To carry away
@@ -410,7 +410,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-It divides the query, which gives the same scores; `score_bias` and `dropout` wait for later chapters. With the scaled model's trained vectors it finds 53:2 in list 0:
+It divides the query, which gives the same scores. With the scaled model's vectors it finds 53:2:
 """
 
 # %% tags=["nbval-ignore-output"]

@@ -7,19 +7,19 @@
 #
 # [two_heads]
 # says = "two heads give two weights: a point in a square, where two cuts make four pieces"
-# motive = "Now let the last word ask twice"
+# motive = "Let the last word ask twice"
 # shown = "figures.square(corners)"
 # action = "Move a dot"
 #
 # [multi_head]
 # says = "multi-head attention: h heads of width d = d_model / h, each with its own three matrices, side by side; W_o mixes what they write; scores are divided by the root of d; as many learned numbers as one wide head, a narrower width and a table for each"
-# motive = "How do we compute several heads"
+# motive = "Each head $i$ has its own three matrices"
 # shown = "\\text{head}_i = \\operatorname{attend}"
 # action = "class MultiHead(nn.Module)"
 #
 # [split]
 # says = "to split the heads, split the width, then swap tokens and heads; on the way back swap, then join; a view straight to (h, n, d) mixes tokens without an error, and after a swap `view` fails and `flatten` copies"
-# motive = "`view` gives the other shape at once"
+# motive = "Is it what we want?"
 # shown = "x.view(2, 3, 4)"
 # action = "check(heads_apart)"
 #
@@ -31,8 +31,8 @@
 #
 # [find]
 # says = "to find what a head does, measure over many sentences how much weight it puts on the word in question"
-# motive = "Four sentences can mislead"
-# shown = "*it* means the first noun in half of the sentences"
+# motive = "four sentences can mislead"
+# shown = "that it means"
 # action = "check(looks_at)"
 #
 # [move]
@@ -43,7 +43,7 @@
 #
 # [true_hides]
 # says = "in torch's nn.MultiheadAttention a mask says True = hide; `~` turns ours into it"
-# motive = "both should agree"
+# motive = "our layer should agree"
 # shown = "~causal(7)"
 # action = "With `~causal(7)` both layers agree"
 # ///
@@ -128,15 +128,15 @@ figures.pieces(acted=0.3, it=0.6)
 
 # %% [markdown]
 r"""
-Two cuts make three pieces, and within a piece both answers stay the same. But there are four pairs of answers, so one pair has no piece: here *street, animal*, with other cuts another pair. **Of our four sentences, one head gets at most three right, whatever it has learned.**
+Two cuts make three pieces, and within a piece both answers stay the same. But there are four pairs of answers, so one pair has no piece: here *street, animal*. **Of our four sentences, one head gets at most three right, whatever it has learned.**
 
 **"A wider head could do it."** No. However many numbers a value has, $p$ is one number, and $z$ stays on one line.
 
-The [proof](evidence/04_multi_head_evidence.ipynb) has three conditions. The read-outs are linear: a curved one may change its answer more than once. They see nothing but $z$, not even the last word. And a value does not tell where its noun stands, else each order would have its own line. Real models break all three: this is the bound of one mixture.
+The [proof](evidence/04_multi_head_evidence.ipynb) has four conditions. The two nouns are the only keys: a third would make a triangle of the line. The read-outs are linear: a curved one may change its answer more than once. They see nothing but $z$, not even the last word. And a value does not tell where its noun stands, else each order would have its own line. Real models break them; but there, too, a head gives one mixture for each query.
 
 ## 2 · Two heads
 
-Now let the last word ask twice, with two heads. Head 0 gives *animal* the weight $p_0$, and head 1 gives it the weight $p_1$. Two numbers are a point in a square. Let the read-out for *who acted* see head 0 only, and the one for *what is it* head 1 only. Then the first cut is vertical, the second horizontal:
+Let the last word ask twice, with two heads. Head 0 gives *animal* the weight $p_0$, and head 1 gives it the weight $p_1$. Two numbers are a point in a square. Let the read-out for *who acted* see head 0 only, and the one for *what is it* head 1 only. Then the first cut is vertical, the second horizontal:
 """
 
 # %%
@@ -152,17 +152,20 @@ figures.square(corners)
 r"""
 Two cuts of a square make four pieces, one for each pair of answers. Each dot is a sentence. If head 0 looks at the noun that acted, and head 1 at the noun that *it* means, each sentence lies in the piece of its own answers. Move a dot (change its numbers), and see which answer becomes wrong.
 
-How do we compute several heads? Each head $i$ has its own three matrices. The outputs of all heads are put side by side, and a learned matrix $W_o$ mixes them:
+Each head $i$ has its own three matrices. The outputs of all heads are put side by side, and a learned matrix $W_o$ mixes them:
 
 $$\text{head}_i = \operatorname{attend}(x W_q^i,\; x W_k^i,\; x W_v^i) \qquad \text{output} = [\text{head}_0, \text{head}_1, \dots]\; W_o$$
 
 This is **multi-head attention**.
 
-A linear read-out behind $W_o$ is still linear in each head, so it can use one of them only.
+A read-out behind $W_o$ can still use one head and ignore the others.
 
 The $h$ heads share the width of the tokens, $d_{\text{model}}$: each has the width $d = d_{\text{model}} / h$, and its scores are divided by $\sqrt{d}$. So two heads have as many learned numbers as one wide head; each of them is narrower, with a table of weights of its own.
+"""
 
-In code, all $W_q^i$ stand side by side in one matrix. So one product $x W_q$, of shape $(n, h \cdot d)$, holds the queries of all heads: first the $d$ columns of head 0, then those of head 1. `attend` works on the last two axes, so one call computes all heads, if they are an axis in front of the tokens: $(h, n, d)$. `view` gives this shape in one step. Is it what we want?
+# %% [markdown]
+r"""
+In code, all $W_q^i$ stand side by side in one matrix. So one product $x W_q$, of shape $(n, h \cdot d)$, holds the queries of all heads: first the $d$ columns of head 0, then those of head 1. `attend` works on the last two axes, so one call computes all heads, if they are an axis in front of the tokens: $(h, n, d)$. `view` gives the same numbers this shape in one step. Is it what we want?
 """
 
 # %%
@@ -174,11 +177,11 @@ figures.as_heads(x, x.view(2, 3, 4))
 
 # %% [markdown]
 r"""
-Each colour is a token. Head 0 should hold columns 0 to 3 of all three tokens. It holds the two halves of token 0, and half of token 1. No error was raised. So first split the width alone, which gives $(n, h, d)$. Which step is left?
+Each colour is a token. Head 0 should hold columns 0 to 3 of all three tokens. It holds the two halves of token 0, and half of token 1. No error was raised. So first split the width alone, which gives $(n, h, d)$. Which step is left? (`x.unflatten(-1, (h, -1))` splits an axis, `x.transpose(i, j)` swaps two.)
 """
 
 # %% [markdown] tags=["exercise:heads_apart"]
-# Write both: from $(\ldots, n, h \cdot d)$ to $(\ldots, h, n, d)$.
+# Write the split and the step that is left, from $(\ldots, n, h \cdot d)$ to $(\ldots, h, n, d)$.
 
 # %%
 split = yours("heads_apart")
@@ -191,7 +194,7 @@ Now each head holds its own columns of every token.
 
 On the way back, swap first, then join the last two axes.
 
-Here is the whole layer (`nn.Linear` multiplies by a learned matrix). It takes three inputs, since who asks, who is asked and what is mixed may differ; in self-attention all three are $x$:
+Here is the whole layer (`nn.Linear` without bias multiplies by a learned matrix). It takes three inputs, since who asks, who is asked and what is mixed may differ; in self-attention all three are $x$:
 """
 
 # %%
@@ -224,14 +227,14 @@ class MultiHead(nn.Module):
 r"""
 ## 3 · Train one head, and two
 
-Our language has 24 nouns of four kinds: animals, places such as *street*, foods, and containers. Three last words fit each kind: an animal can be *tired*, *hungry* or *afraid*, a place *wide*, *long* or *steep*. All sentences have the form of ours, with two nouns of different kinds, at positions 1 and 6.
+Our language has 24 nouns of four kinds: animals, places such as *street*, foods, and containers. Three last words fit each kind: an animal can be *tired*, *hungry* or *afraid*. All sentences have the form of ours, with two nouns of different kinds, at positions 1 and 6.
 
 For the test we **hold out** pairs of words. For each noun we leave out one of its three last words: in training, *animal* never stands with *tired*, nor *street* with *wide*. So training shows none of our four sentences, but each of their words in others.
 """
 
 # %%
 # words (1728, 12), and the two right nouns of each sentence (1728, 2)
-known = language.sentences(held_out=False, patterns="ours")
+known = language.sentences(held_out=False, patterns="ours")  # the form of our four
 held_out = language.sentences(held_out=True, patterns="ours")  # (864, 12), (864, 2)
 
 # %% [markdown]
@@ -258,7 +261,7 @@ class TwoQuestions(nn.Module):
 
 # %% [markdown]
 r"""
-The conditions of the proof hold: the read-out is linear, only the two nouns are mixed, and the positions are in the keys alone. A score with such a key has a part for the noun and a part for its position, so a head can learn to prefer the first noun, whichever it is. For each question every noun gets a logit, and the largest is the answer. The difference of two logits is a straight line in $p$, so between two nouns one cut decides. (With two heads each read-out may use both. Section 4 tests whether it does.)
+The conditions of the proof hold: two keys, a linear read-out that sees $z$ alone, and positions in the keys only. A score with such a key has a part for the noun and a part for its position, so a head can learn to prefer the first noun, whichever it is. For each question every noun gets a logit, and the largest is the answer. The difference of two logits is a straight line in $p$, so between two nouns one cut decides.
 """
 
 # %%
@@ -269,8 +272,8 @@ def trained(n_heads, seed):
     words, answers = known
     for _ in range(800):
         batch = torch.randint(len(words), (64,))
-        scores, _ = model(words[batch])  # (64, 2, 24)
-        loss = F.cross_entropy(scores.flatten(0, 1), answers[batch].flatten())
+        logits, _ = model(words[batch])  # (64, 2, 24)
+        loss = F.cross_entropy(logits.flatten(0, 1), answers[batch].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -309,7 +312,7 @@ for name, each in shares.items():
 
 # %% [markdown]
 r"""
-Side by side stand three seeds. Naming the first noun twice is right in half of the sentences. One head is right in six of ten; the proof allows three of four, since all sentences come in fours like ours. (We do not know why training stays below.) Two heads are right nearly always, even for pairs that never met.
+Naming the first noun twice is right in half of the sentences. At all three seeds, one head is right in six of ten. The proof allows three of four; we do not know why training stays below. Two heads are right nearly always, even for pairs that never met.
 
 ## 4 · Which head looks at what *it* means?
 
@@ -352,7 +355,7 @@ assert on_it[head] > 0.9 and abs(on_it[1 - head] - 0.5) < 0.05 and on_first[1 - 
 
 # %% [markdown]
 r"""
-One head puts more than 0.9 of its weight on the noun that *it* means, and the other on the noun that acted. The weights of about 0.5 show no head in doubt: in half of the sentences *it* means the noun that acted.
+One head puts more than 0.9 of its weight on the noun that *it* means, and the other on the noun that acted. The means of about 0.5 are no doubt of a head: in half of the sentences *it* means the noun that acted.
 
 But a weight that goes along with an answer need not be its cause. So exchange the two weights by hand, and nothing else.
 """
@@ -372,12 +375,12 @@ def changed(number):
         moved[:, number] = weights[:, number].flip(-1)
         return moved
 
-    scores, _ = two(words, change=exchange)
-    return (scores.argmax(-1) == other_noun).float().mean(0).tolist()
+    logits, _ = two(words, change=exchange)
+    return (logits.argmax(-1) == other_noun).float().mean(0).tolist()
 
 
 print("weights exchanged in       who acted changes   what is it changes")
-table = {"the head that looks at it": changed(head), "the other head": changed(1 - head)}
+table = {"the head for what it means": changed(head), "the other head": changed(1 - head)}
 for name, (acted, it) in table.items():
     print(f"{name:27}{acted:.2f}                {it:.2f}")
 
@@ -387,7 +390,7 @@ assert min(moved_it, moved_acted) > 0.9 and max(same_acted, same_it) < 0.1
 
 # %% [markdown]
 r"""
-The answer follows the weight: in the head that looks at what *it* means, the exchange changes *what is it* nearly always, and *who acted* hardly ever. The second line is the **control**: in the other head it is the other way round. So each answer is caused by the weights of its own head.
+The answer follows the weight: in the head that looks at what *it* means, the exchange changes *what is it* nearly always, and *who acted* hardly ever. The second line is the **control**: in the other head it is the other way round. So each head causes one answer.
 
 ## In real work
 
@@ -425,7 +428,7 @@ show_source(carried.split, carried.merge)
 r"""
 `MultiHeadAttention` stands below them: our layer, with options that are off until a later part.
 
-How can attention know what *it* means? The last word asks, and one head looks at the noun that this word fits. Now choose your own last word. The file's layer gets our trained matrices. (*bridge* and *steep* never met in training.)
+How can attention know what *it* means? The last word asks, and one head looks at the noun that this word fits. Now choose your own last word, for the file's layer with our matrices. (*bridge* never met *steep* in training.)
 """
 
 # %%
@@ -447,6 +450,7 @@ r"""
 - Linear read-outs are cuts. Two cuts make three pieces on a line, and there are four pairs.
 - Split the width, then swap the axes; back: swap, then join.
 - To test a head, move its weights, with a control.
+- In torch's layer, True hides.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2; the sentence is Uszkoreit's (2017), after Winograd (1972). [Evidence](evidence/04_multi_head_evidence.ipynb).
 

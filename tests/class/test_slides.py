@@ -208,7 +208,7 @@ def test_a_prediction_waits_for_its_answer_and_tells_the_speaker_what_is_wrong()
     (slide,) = small(new_code_cell('predict("who_learns")', outputs=[printed("PREDICT")])).slides
     question, answer = slide.pieces[0].html.split("answer fragment")
     assert "Predict" in question and "only the plain one" in question and "PREDICT" not in question
-    assert "this part asks why" in answer and slide.kind == "question"
+    assert "first scores small" in answer and slide.kind == "question"
     assert "it is the other way round" in slide.notes
 
 
