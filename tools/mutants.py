@@ -10,6 +10,7 @@ is fixed: it is then the same axis, or that of another mutant. Numbers of three 
 tenth, since no answer is judged to a thousandth.
 """
 
+import argparse
 import ast
 import inspect
 import os
@@ -352,12 +353,17 @@ def strays(lesson: str) -> Iterator[str]:
         yield from (f"listed, and does not survive: [{name}] {said}" for said in sorted(here - passed))
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Print the table, and what does not fit the list; 1 where something does not, or a lesson lets pass more
     than ENOUGH allows."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__.split("\n\n")[0])
+    parser.add_argument("lessons", nargs="*", metavar="lesson", help=f"such as {next(iter(LESSONS))}")
+    lessons = parser.parse_args(arguments).lessons or list(LESSONS)
+    if unknown := [lesson for lesson in lessons if lesson not in LESSONS]:
+        parser.error(f"no lesson with exercises is called {unknown[0]!r}; they are {', '.join(LESSONS)}")
     print(ROW.format(*HEAD))
     scores = []
-    for lesson in LESSONS:
+    for lesson in lessons:
         scores.append(score(lesson))
         print(row(lesson.rpartition("/")[2], scores[-1]), flush=True)
     print(row("together", Score(*(sum(parts) for parts in zip(*map(astuple, scores), strict=True)))))
@@ -366,8 +372,8 @@ def main() -> int:
         " pass, listed with\nthe reason in tools/mutants.toml; of all: rejected / mutants; of different:"
         " rejected / (mutants - equivalent)"
     )
-    wrong = [said for lesson in LESSONS for said in strays(lesson)]
-    wrong += [f"{lesson}: under {ENOUGH}" for lesson in LESSONS if score(lesson).of_different < ENOUGH]
+    wrong = [said for lesson in lessons for said in strays(lesson)]
+    wrong += [f"{lesson}: under {ENOUGH}" for lesson in lessons if score(lesson).of_different < ENOUGH]
     print("\n".join(wrong))
     return 1 if wrong else 0
 

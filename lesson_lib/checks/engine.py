@@ -149,11 +149,12 @@ def _following(exercise: Exercise) -> str:
     next notebook."""
     entries, _ = store.read()
     notebooks = list(lessons())
-    notebook = next(notebook for notebook, asked in lessons().items() if exercise in asked)
-    asked = [e for e in lessons()[notebook] if not e.prediction]
-    for other in (*asked[asked.index(exercise) + 1 :], *asked):
-        if other is not exercise and not entries.get(other.name, {}).get("first_pass"):
-            return f"Next exercise here: <code>{other.name}</code>"
+    names = {notebook: [e.name for e in asked if not e.prediction] for notebook, asked in lessons().items()}
+    notebook = next(notebook for notebook, asked in names.items() if exercise.name in asked)
+    here = names[notebook]
+    for other in (*here[here.index(exercise.name) + 1 :], *here):
+        if other != exercise.name and not entries.get(other, {}).get("first_pass"):
+            return f"Next exercise here: <code>{other}</code>"
     after = [
         other
         for other in notebooks[notebooks.index(notebook) + 1 :]

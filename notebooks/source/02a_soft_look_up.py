@@ -299,7 +299,7 @@ show_source(carried.attend)
 
 # %% [markdown]
 r"""
-`empty` marks the rows whose keys are all hidden. In the line of `weights`, the fill before the softmax gives such a row finite scores, so that no nan arises, and the fill behind it makes its weights 0. (`score_bias` and `dropout` are for later parts.) torch has the same as one function, which returns the outputs alone. In its `attn_mask`, too, True means *may look*:
+`empty` marks the rows whose keys are all hidden. The line of `weights` fills such a row twice. Before the softmax it gets finite scores, so that no nan arises. After it, its weights become 0. (`score_bias` and `dropout` are for later parts.) torch has the same as one function, which returns the outputs alone. In its `attn_mask`, too, True means *may look*:
 """
 
 # %%

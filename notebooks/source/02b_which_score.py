@@ -245,7 +245,7 @@ Both have the factor $w_j$. At $w_j = 0.5$ the first is 0.25; at 0.001 and at 0.
 
 $$\frac{\partial L}{\partial s_j} = \sum_i \frac{\partial L}{\partial w_i} \, \frac{\partial w_i}{\partial s_j},$$
 
-and every term of this sum has the factor $w_j$. It stands beside $\partial L / \partial w_i$, value $i$ times the derivative of $L$ by the mixture. That does not grow when $w_j$ shrinks.
+and every term of this sum has the factor $w_j$. The other factor, $\partial L / \partial w_i$, is value $i$ times the derivative of $L$ by the mixture. This factor does not grow when $w_j$ shrinks.
 
 The size of $\partial L / \partial s_j$ is the **push** of the loss on key $j$. So a key with a weight of nearly 0 is hardly pushed, even if it is the right one. The wrong key that has nearly all of the weight is hardly pushed either, since $1 - w_j$ and all other weights are nearly 0.
 """

@@ -132,7 +132,7 @@ Two cuts make three pieces, and within a piece both answers stay the same. But t
 
 **"A wider head could do it."** No. However many numbers a value has, $p$ is one number, and $z$ stays on one line.
 
-The [proof](evidence/04_multi_head_evidence.ipynb) has four conditions. The two nouns are the only keys: a third would make a triangle of the line. The read-outs are linear: a curved one may change its answer more than once. They see nothing but $z$, not even the last word. And a value does not tell where its noun stands, else each order would have its own line. Real models break them; but there, too, a head gives one mixture for each query.
+The [proof](evidence/04_multi_head_evidence.ipynb) has four conditions. The two nouns are the only keys: a third would make a triangle of the line. The read-outs are linear: a curved one may change its answer more than once. They see nothing but $z$, not even the last word. And a value does not tell where its noun stands, else each order would have its own line. Real models break these conditions; but there, too, a head gives one mixture for each query.
 
 ## 2 · Two heads
 
