@@ -236,7 +236,9 @@ It is «1.0» at all three widths.
 
 How does the weight $w_i$ of one key move when the score $s_j$ of a key grows? The weight is $w_i = e^{s_i} / Z$, where $Z$ is the sum of $e^s$ over all keys. The quotient rule gives
 
-$$\frac{\partial w_j}{\partial s_j} = \frac{e^{s_j} Z - e^{s_j} e^{s_j}}{Z^2} = w_j - w_j^2 = w_j (1 - w_j), \qquad \frac{\partial w_i}{\partial s_j} = -\frac{e^{s_i} e^{s_j}}{Z^2} = -w_i w_j \quad (i \neq j).$$
+$$\frac{\partial w_j}{\partial s_j} = \frac{e^{s_j} Z - e^{s_j} e^{s_j}}{Z^2} = w_j - w_j^2 = w_j (1 - w_j)$$
+
+$$\frac{\partial w_i}{\partial s_j} = -\frac{e^{s_i} e^{s_j}}{Z^2} = -w_i w_j \quad (i \neq j).$$
 """
 
 # %% [markdown]

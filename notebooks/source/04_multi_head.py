@@ -294,16 +294,16 @@ def both_right(said, answers):
 
 
 def of_seeds(name, words, answers):
-    if name == "first noun twice":
-        return [both_right(answers[:, :1], answers)]
-    return [both_right(model(words)[0].argmax(-1), answers) for model in models[name]]
+    said = [model(words)[0].argmax(-1) for model in models.get(name, [])]
+    return [both_right(one, answers) for one in said or [answers[:, :1]]]
 
 
 print("both answers right   trained          held out")
 shares = {}
 for name in ("first noun twice", *models):
     shares[name] = of_seeds(name, *known), of_seeds(name, *held_out)
-    print(f"{name:21}" + "".join(f"{' '.join(f'{s:.2f}' for s in each):17}" for each in shares[name]).rstrip())
+    one, other = (" ".join(f"{s:.2f}" for s in each) for each in shares[name])
+    print(f"{name:21}{one:17}{other}")
 
 # %% tags=["proof"]
 for name, each in shares.items():
@@ -322,9 +322,9 @@ Our four sentences again, with the weights of the model of seed 0:
 # %% tags=["trained"]
 opening = language.read(*lines)
 two = models["two heads"][0]
-weights = two(opening)[1][:, :, 0].detach()  # (4, 2, 2): sentences, heads, nouns
+weights = two(opening)[1][:, :, 0].detach()  # (4, 2 heads, 2 nouns)
 is_animal = opening[:, [1, 6]] == opening[0, 1]  # (4, 2)
-p = (weights * is_animal[:, None]).sum(-1)  # (4, 2): each head's weight on animal
+p = (weights * is_animal[:, None]).sum(-1)  # (4, 2): weight on animal
 figures.square(dict(zip(corners, p.tolist(), strict=True)), cuts=False)
 
 # %% tags=["proof"]
