@@ -233,9 +233,7 @@ def test_a_part_stops_at_a_question_until_it_is_answered_or_left(page):
     page.get_by_role("button", name="Go on without an answer").press("Enter")
     assert beyond.is_visible() and not last.is_visible()
     page.reload()
-    assert rule.is_visible() and not beyond.is_visible(), (
-        "an answer is kept, a question left is asked again"
-    )
+    assert rule.is_visible() and not beyond.is_visible(), "an answer is kept, a question left is asked again"
     page.get_by_role("button", name="Show the whole page").press("Enter")
     assert last.is_visible() and page.locator(".gate").count() == 0
     page.reload()
