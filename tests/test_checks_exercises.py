@@ -129,6 +129,7 @@ def test_a_prediction_is_complete(name):
     """It is asked where it stands, in a part, and has no hints: its right answer comes at once."""
     asked = EXERCISES[name]
     assert asked.notebook and asked.title and asked.asked and asked.remember and not asked.hints
+    assert not re.search(r"(^|\s)\*\w", asked.asked), "a card shows the stars of *emphasis*"
     assert len(asked.slips) >= 2 and len(RIGHT[name]) >= 2
     assert all(text[0] == text[0].lower() for text in asked.slips)
 

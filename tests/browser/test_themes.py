@@ -84,8 +84,8 @@ def cards(bench, scratch):
 def test_cards_and_tables_can_be_read(cards):
     notebook = cards
     assert notebook.ran, notebook.troubles()
-    assert len(notebook.widgets()) == 1  # beside six cards that ask, and five results with buttons
-    assert notebook.page.locator(".ll-card").count() == 11
+    assert len(notebook.widgets()) == 1  # beside a stack and its card, six that ask, five results with buttons
+    assert notebook.page.locator(".ll-card").count() == 13
     shown = notebook.page.locator(".jp-Notebook").inner_text()
     assert [state for state in STATES if state not in shown] == []
     found = contrast.in_both_themes(notebook)
