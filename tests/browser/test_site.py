@@ -224,7 +224,7 @@ def test_scores_are_multiplied_and_shifted_as_the_part_says(page):
 
 def test_a_part_stops_at_a_question_until_it_is_answered_or_left(page):
     page.show("02a_soft_look_up")
-    rule, last = page.get_by_text("The rule is called"), page.get_by_text("To carry away", exact=True)
+    rule, last = page.get_by_text("The rule is called"), page.get_by_role("heading", name="To carry away")
     assert not rule.is_visible() and page.locator("[data-question=ann_share]").is_visible()
     page.locator("[data-question=ann_share] button.option").first.click()
     assert rule.is_visible() and page.locator("[data-question=plus_or_times]").is_visible()
