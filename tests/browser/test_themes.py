@@ -84,7 +84,9 @@ def cards(bench, scratch):
 def test_cards_and_tables_can_be_read(cards):
     notebook = cards
     assert notebook.ran, notebook.troubles()
-    assert len(notebook.widgets()) == 1  # beside a stack and its card, six that ask, five results with buttons
+    assert (
+        len(notebook.widgets()) == 1
+    )  # beside a stack and its card, six that ask, five results with buttons
     assert notebook.page.locator(".ll-card").count() == 13
     shown = notebook.page.locator(".jp-Notebook").inner_text()
     assert [state for state in STATES if state not in shown] == []
