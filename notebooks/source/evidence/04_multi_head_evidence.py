@@ -40,7 +40,7 @@ _ = torch.manual_seed(0)
 r"""
 ## 1 · Who acted, and what is *it*: three seeds
 
-One layer of attention of width 32, as in the part: 800 steps of Adam, a learning rate of 0.01, batches of 64 sentences. (The first matrices are drawn as in the library, and gradients are clipped.) Each test holds *all* sentences of its kind, so it has no sampling error.
+One layer of attention of width 32, as in the part: 800 steps of Adam, a learning rate of 0.01, batches of 64 sentences. (The part has one pattern of sentences, and the two nouns are its keys. Here there are four patterns, the keys are all earlier words, with a row for each position, and a mask leaves the nouns. The first matrices are drawn as in the library, and gradients are clipped.) Each test holds *all* sentences of its kind, so it has no sampling error.
 "Held-out pairs": the noun that *it* means and the last word never stood in one sentence of the training, though both stood in others. "New patterns": two further sentences, in which the nouns
 stand at other pairs of positions; each position is trained, but not with the other. Run it again with `make experiments ARGS=two_questions`.
 """
