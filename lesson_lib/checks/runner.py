@@ -255,7 +255,7 @@ def _stopwatch() -> Callable[[], float]:
 
 
 def _end(worker: threading.Thread, done: threading.Event) -> bool:
-    for _ in range(20):  # an answer may catch everything in its loop: ask again
+    for _ in range(60):  # an answer may catch everything in its loop; on a busy machine it is slow to hear
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(worker.ident or 0), ctypes.py_object(Deadline)
         )
