@@ -351,7 +351,7 @@ assert by_start(fast)[1] < 0.35 and 0.3 < accuracy["plain, rate 0.04"][-1] < 0.6
 r"""
 With your start, vectors divided by $d^{1/4}$, the plain model is above 95 % after 100 steps. The scaled model with vectors four times as long fails like the plain one, because it starts with the plain model's scores: $(4q) \cdot (4k) / 16 = q \cdot k$. **The root does not change what a model can compute. It changes, above all, where it starts.**
 
-At four times the rate the plain model gets no further than half of the lists, and for the 20 lowest symbols it does little more than guess. Adam makes up for weak gradients, so one might hope for more. Why that does not help here, we do not know.
+At four times the rate the plain model stays at about half of the lists, and for the 20 lowest symbols it does little more than guess. Adam makes up for weak gradients, so one might hope for more. Why that does not help here, we do not know.
 """
 
 # %% tags=["trained"]
@@ -397,7 +397,7 @@ assert (by_torch({"scale": 1.0}) - short(*unseen)).abs().max() < 1e-4
 
 # %% [markdown]
 r"""
-No error comes, but logits are off by up to 9, and only about half of the answers are right: torch divided the scores by 16, but the model was trained without that. With `scale=1.0` torch does not divide, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
+No error comes, but logits are off by several points, and only about half of the answers are right: torch divided the scores by 16, but the model was trained without that. With `scale=1.0` torch does not divide, and the logits are those of `short` to four decimals. This is also the test: whoever moves a
 trained model to another function compares the logits before and after.
 
 ## To carry away
