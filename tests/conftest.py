@@ -2,12 +2,13 @@
 names."""
 
 import os
+import threading
 
 import jaxtyping
 import pytest
 import torch
 
-from lesson_lib.checks import sandbox
+from lesson_lib.checks import isolation, sandbox
 from lesson_lib.device import device
 
 
@@ -25,11 +26,20 @@ def pytest_sessionstart():
 @pytest.fixture(autouse=True)
 def _same_start(request):
     """Tensors are made on the lessons' device, from the same seed, in every test; on the CPU, where it is
-    marked so."""
+    marked so. No test leaves an answer that runs on."""
     by_default(None if request.node.get_closest_marker("on_cpu") else device())
     torch.manual_seed(0)
     yield
     by_default(None)
+    assert not judging(wait=5), "an answer is still judged: it would slow down every later test"
+
+
+def judging(wait: float) -> list[threading.Thread]:
+    """The threads that still judge an answer when each has had so many seconds to end."""
+    threads = [thread for thread in threading.enumerate() if thread.name == isolation.CHECK]
+    for thread in threads:
+        thread.join(wait)
+    return [thread for thread in threads if thread.is_alive()]
 
 
 @pytest.fixture

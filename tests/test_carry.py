@@ -12,13 +12,16 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.blocks import Transformer
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal, padding
+from lesson_lib.models.gpt import GPT
 from lesson_lib.places import ROOT
 
 FOLDER = ROOT / "notebooks" / "carry"
 FILES = {  # name -> what it may import, its lines at most; in its __main__ what makes its training short
     "attention": ({"torch"}, 150, ("range(1, 801)", "range(1, 4)")),
+    "transformer": ({"torch", "datetime", "math"}, 300, ("steps=400", "steps=3")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -34,7 +37,7 @@ def carried(name: str):
     return module
 
 
-attention = carried("attention")
+attention, transformer = carried("attention"), carried("transformer")
 
 
 def test_each_file_is_known():
@@ -201,3 +204,160 @@ def test_a_part_finds_the_file_wherever_it_runs(tmp_path, beside):
         line, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
     )
     assert done.stdout.split() == [str(not beside)], done.stderr
+
+
+# transformer.py
+
+
+def as_ours(name):
+    """The library's name of a parameter, as our file has it."""
+    name = name.replace("embedding.table", "table")
+    return name.replace("feed_forward.w_in", "feed_forward.0").replace("feed_forward.w_out", "feed_forward.2")
+
+
+def transformers(encoder=True, **options):
+    """Ours and the library's, with the same random weights, in float64 and eval mode."""
+    torch.manual_seed(3)
+    sizes = {"d_model": 12, "n_heads": 3, "n_layers": 2}
+    ours = transformer.Transformer(17, encoder=encoder, **sizes, **options)
+    if encoder:
+        theirs = Transformer(17, 2, 12, 3, 48, dropout=0.0, norm_first=options.get("norm_first", True))
+    else:
+        theirs = GPT("abcdefghijklmnopq", context=64, positions="rotary", **sizes)
+    state = {as_ours(name): torch.randn_like(x) * 0.4 for name, x in theirs.state_dict().items()}
+    ours.load_state_dict(
+        state if encoder else {n.replace("encoder.", "decoder."): x for n, x in state.items()}
+    )
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), state.values(), strict=True)))
+    return ours.double().eval(), theirs.double().eval()
+
+
+def texts(lengths, seed=0):
+    """Tokens (b, n), padded on the right with 0."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(3, 17, (len(lengths), max(lengths)), generator=generator)
+    return tokens.masked_fill(torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None], 0)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_the_transformer_is_the_librarys(norm_first):
+    ours, theirs = transformers(norm_first=norm_first)
+    source, before = texts([7, 4]), texts([5, 5], seed=1)
+    logits, wanted = ours(before, source), theirs(source, torch.tensor([7, 4]), before).logits
+    assert_close(logits, wanted)
+    logits.square().sum().backward()
+    wanted.square().sum().backward()
+    gradients = {as_ours(name): parameter.grad for name, parameter in theirs.named_parameters()}
+    for name, parameter in ours.named_parameters():
+        assert_close(parameter.grad, gradients[name])
+
+
+def test_the_decoder_alone_is_the_librarys_gpt():
+    ours, theirs = transformers(encoder=False, rotary=True, activation=torch.nn.GELU)
+    tokens = texts([9, 9])
+    assert_close(ours(tokens), theirs(tokens))
+
+
+@pytest.mark.parametrize("kind", ["sinusoids", "rotary", "post-norm", "decoder"])
+def test_with_a_cache_as_without(kind):
+    options = {"rotary": {"rotary": True}, "post-norm": {"norm_first": False}}.get(kind, {})
+    torch.manual_seed(4)
+    model = transformer.Transformer(17, encoder=kind != "decoder", **options).double().eval()
+    source = None if kind == "decoder" else texts([7, 4])
+    tokens, cache = texts([9, 9], seed=1), {}
+    whole = model(tokens, source)
+    parts = [model(tokens[:, a:b], source, cache) for a, b in ((0, 4), (4, 5), (5, 9))]
+    assert_close(torch.cat(parts, 1), whole)
+
+
+def test_padding_changes_nothing():
+    model, _ = transformers()
+    source, target = texts([7, 4]), texts([6, 3], seed=1)
+    logits = model(target, source)
+    assert_close(logits[1:, :3], model(target[1:, :3], source[1:, :4]))
+    each = [transformer.loss_of(model, target[i : i + 1, :n], source[i : i + 1, :m])
+            for i, (n, m) in enumerate(((6, 7), (3, 4)))]  # fmt: skip
+    assert_close(transformer.loss_of(model, target, source), (5 * each[0] + 2 * each[1]) / 7)
+
+
+def test_it_does_not_read_ahead_and_the_test_sees_one_that_does():
+    model, _ = transformers()
+    source, target = texts([7]), texts([6], seed=1)
+    assert transformer.reads_ahead(model, target, 2, source).eq(0).all()
+
+    def peeking(tokens, source):
+        return model(tokens, source) + model(tokens, source).roll(-1, 1)
+
+    assert (transformer.reads_ahead(peeking, target, 2, source) > 0).tolist() == [False, *5 * [True]]
+
+
+LOGITS = torch.tensor([[2.0, 0.0, 1.0, -1.0]])
+
+
+@pytest.mark.parametrize(
+    "options, kept",
+    [
+        ({}, [2, 0, 1, -1]),
+        ({"temperature": 0.5}, [4, 0, 2, -2]),
+        ({"temperature": 0}, [2, None, None, None]),
+        ({"top_k": 2}, [2, None, 1, None]),
+        ({"top_p": 0.6}, [2, None, None, None]),  # softmax gives .64, .09, .24, .03
+        ({"top_p": 0.65}, [2, None, 1, None]),
+        ({"top_p": 1.0}, [2, 0, 1, -1]),
+        ({"top_k": 3, "top_p": 0.9}, [2, None, 1, None]),  # of the three, .67 and .24 have .91
+    ],
+)
+def test_probabilities(options, kept):
+    wanted = torch.tensor([[-torch.inf if logit is None else logit for logit in kept]], dtype=torch.float32)
+    assert_close(transformer.probabilities(LOGITS, **options), wanted.softmax(-1))
+
+
+def test_it_writes_as_it_would_without_a_cache():
+    model, _ = transformers()
+    source, tokens = texts([7, 4]), torch.ones(2, 1, dtype=torch.long)
+    written = transformer.write(model, tokens, source, longest=8)
+    for _ in range(8):
+        tokens = torch.cat((tokens, model(tokens, source)[:, -1:].argmax(-1)), 1)
+    ends = (tokens[:, 1:] == transformer.END).cumsum(1)
+    wanted = tokens[:, 1:].masked_fill(ends - (tokens[:, 1:] == transformer.END).long() > 0, 0)
+    assert torch.equal(written, wanted[:, : written.shape[1]])
+    drawn = [
+        transformer.write(
+            model, tokens[:, :1], source, temperature=1, generator=torch.Generator().manual_seed(7)
+        )
+        for _ in range(2)
+    ]
+    assert torch.equal(*drawn)
+
+
+def chain(tokens, source=None, cache=None):
+    """A model of three tokens, 3 to 5, behind START: greedy takes 3 and ends at .36, 4 then END has .4."""
+    after = {1: {3: 0.6, 4: 0.4}, 3: {2: 0.6, 5: 0.4}, 4: {2: 1.0}, 5: {2: 1.0}}
+    p = torch.zeros(*tokens.shape, 6)
+    for place in ((i, j) for i in range(len(tokens)) for j in range(tokens.shape[1])):
+        for token, share in after.get(int(tokens[place]), {0: 1.0}).items():
+            p[place][token] = share
+    return p.log()
+
+
+def test_a_beam_finds_the_likeliest_text():
+    begin = torch.tensor([[1]])
+    assert transformer.write(chain, begin).tolist() == [[3, 2]]
+    written, total = transformer.beam(chain, begin, width=2)
+    assert written[0].tolist() == [4, 2] and round(total[0].exp().item(), 3) == 0.4
+    assert transformer.beam(chain, begin, width=1)[0].tolist() == [[3, 2]]
+
+
+def test_a_beam_of_all_texts_is_the_best_of_all():
+    """As wide as there are texts, in the real machine, with its cache."""
+    model, _ = transformers()
+    source, begin = texts([7]), torch.tensor([[1]])
+    written, total = transformer.beam(model, begin, source, width=17**2, longest=2)
+    scores = {}
+    for first in range(17):
+        for second in range(17) if first != transformer.END else [0]:
+            logs = model(torch.tensor([[1, first]]), source).log_softmax(-1)[0]
+            scores[first, second] = logs[0, first] + (0 if first == transformer.END else logs[1, second])
+    best = max(scores, key=scores.get)
+    assert tuple(written[0].tolist()) == best
+    assert_close(total[0], scores[best], check_dtype=False)

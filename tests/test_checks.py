@@ -15,13 +15,26 @@ import psutil
 import pytest
 import torch
 
-from lesson_lib.checks import check, engine, hint, picture, progress, reset, runner, solution, store, yours
+from lesson_lib.checks import (
+    check,
+    engine,
+    hint,
+    isolation,
+    picture,
+    progress,
+    reset,
+    runner,
+    solution,
+    store,
+    yours,
+)
 from lesson_lib.checks.engine import exercises
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.result import Counterexample, Result
 from lesson_lib.checks.short_answers import Open
 from lesson_lib.checks.values import written
+from tests.conftest import judging
 from tests.right_answers import RIGHT
 
 pytestmark = pytest.mark.on_cpu  # a learner's answers are tried there, whatever the lessons compute on
@@ -323,6 +336,15 @@ def test_an_endless_loop_ends(answer, monkeypatch):
     assert set(result.counterexample.arguments) == {"query", "key", "value"}
     if answer is forever:
         assert threading.active_count() == before  # the loop is really over
+
+
+def test_an_answer_that_a_test_leaves_running_is_seen():
+    release = threading.Event()
+    left = threading.Thread(target=release.wait, name=isolation.CHECK, daemon=True)
+    left.start()
+    assert judging(wait=0) == [left]
+    release.set()
+    assert judging(wait=5) == []
 
 
 def test_a_loop_that_catches_everything_is_reported(monkeypatch):

@@ -143,9 +143,11 @@ def a_ring_by_index(query, key, value, machines):
 @told("decoder_layer", r"the values come from x|memory gives keys AND values")
 def half_a_memory(x, memory, attention, cross_attention, feed_forward, norms):
     one, two, three = norms
-    x = one(attention(x, x, x) + x)
-    x = two(cross_attention(x, memory, x) + x)
-    return three(feed_forward(x) + x)
+    y = one(x)
+    x = attention(y, y, y) + x
+    y = two(x)
+    x = cross_attention(y, memory, y) + x
+    return feed_forward(three(x)) + x
 
 
 @told("additive_scores", r"exchanged")

@@ -164,7 +164,6 @@ GIVEN = {
     gpt_figures.known_words: lambda: given({0: 1.0, 0.5: 0.25}),
     gpt_figures.prompts: lambda: given([1, 8], [4.0, 2.2]),
     layer_figures.same_way: lambda: given([rand(8, 8)] * 3),
-    layer_figures.with_and_without: lambda: given({"with": 0.8, "without": 0.5}),
     proof_figures.at_the_start: lambda: given(
         {"one": [[1, 5], [3, 4], [2, 9]]}, title="size of the gradient"
     ),

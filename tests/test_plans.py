@@ -8,6 +8,7 @@ import symtable
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib import import_module
 
 import pytest
 from nbformat import NotebookNode
@@ -187,6 +188,8 @@ def unbound(sources: Iterable[str]) -> Iterator[str]:
     for statement in (part for source in sources for part in ast.parse(cells.plain(source)).body):
         table = symtable.symtable(ast.unparse(statement), "a cell", "exec")
         own = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+            own |= set(import_module(statement.module).__all__)
         read = {s.get_name() for s in table.get_symbols() if s.is_referenced()}
         assigned = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
         yield from sorted(read - bound - (set() if assigned else own))

@@ -17,6 +17,12 @@ def _through(x: Tensor, sublayers: tuple, norms: tuple) -> Tensor:
     return x
 
 
+def _branch_by_branch(x: Tensor, sublayers: tuple, norms: tuple) -> Tensor:
+    for sublayer, norm in zip(sublayers, norms, strict=True):
+        x = x + sublayer(norm(x))
+    return x
+
+
 def _best(logits: Tensor, k: int) -> Tensor:
     """True for the k largest of each row."""
     return torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.topk(k).indices, True)
@@ -95,9 +101,10 @@ def _in_place(x: Tensor, attention: asked.Sublayer, feed_forward: asked.Sublayer
 def _added_up(
     x: Tensor, memory: Tensor, own: asked.Sublayer, other: asked.Sublayer, last: asked.Sublayer, norms: tuple
 ) -> Tensor:
-    x = norms[0](torch.stack([x, own(x, x, x)]).sum(0))
-    x = norms[1](torch.stack([x, other(x, memory, memory)]).sum(0))
-    return norms[2](torch.stack([x, last(x)]).sum(0))
+    y = norms[0](x)
+    x = torch.stack([x, own(y, y, y)]).sum(0)
+    x = torch.stack([x, other(norms[1](x), memory, memory)]).sum(0)
+    return torch.stack([x, last(norms[2](x))]).sum(0)
 
 
 def _all_texts_at_once(model: asked.Sublayer, before: Tensor, other: int) -> Tensor:
@@ -121,7 +128,7 @@ RIGHT = {
     ),
     "decoder_layer": (
         asked._right_decoder,
-        lambda x, memory, attention, cross_attention, feed_forward, norms: _through(
+        lambda x, memory, attention, cross_attention, feed_forward, norms: _branch_by_branch(
             x,
             (
                 lambda y: attention(y, y, y),

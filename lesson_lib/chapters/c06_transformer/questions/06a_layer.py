@@ -13,27 +13,16 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def encoder_layer(
-    x: Float[Tensor, "b n d_model"],
-    attention,  # a function: attention(query, key, value)
-    feed_forward,  # a function: feed_forward(x)
-    norms: tuple,  # of two functions: norm(x)
-) -> Float[Tensor, "b n d_model"]:
+def encoder_layer(x, attention, feed_forward, norms):
     x = norms[0](x + attention(x, x, x))
     return norms[1](x + feed_forward(x))
 
 
-def decoder_layer(
-    x: Float[Tensor, "b n d_model"],
-    memory: Float[Tensor, "b m d_model"],
-    attention,  # a function: attention(query, key, value), causal
-    cross_attention,  # a function: cross_attention(query, key, value)
-    feed_forward,  # a function: feed_forward(x)
-    norms: tuple,  # of three functions: norm(x)
-) -> Float[Tensor, "b n d_model"]:
-    x = norms[0](x + attention(x, x, x))
-    x = norms[1](x + cross_attention(x, memory, memory))
-    return norms[2](x + feed_forward(x))
+def decoder_layer(x, memory, attention, cross_attention, feed_forward, norms):
+    y = norms[0](x)
+    x = x + attention(y, y, y)
+    x = x + cross_attention(norms[1](x), memory, memory)
+    return x + feed_forward(norms[2](x))
 
 
 Map = Callable[[Tensor], Tensor]
@@ -85,7 +74,7 @@ def _torch_encoder() -> Case:
 
 
 def _torch_decoder() -> Case:
-    layer = _fixed(nn.TransformerDecoderLayer(6, 2, 10, batch_first=True), 200)
+    layer = _fixed(nn.TransformerDecoderLayer(6, 2, 10, batch_first=True, norm_first=True), 200)
     return {
         "x": drawn(91, 2, 5, 6),
         "memory": drawn(92, 2, 7, 6),
@@ -111,9 +100,9 @@ def _right_decoder(
     if isinstance(attention, _Torchs):
         return attention.layer(x, memory, tgt_mask=attention.hidden)
     first, second, third = norms
-    inner = first(attention(x, x, x) + x)
-    inner = second(cross_attention(inner, memory, memory) + inner)
-    return third(feed_forward(inner) + inner)
+    inner = attention(first(x), first(x), first(x)) + x
+    inner = cross_attention(second(inner), memory, memory) + inner
+    return feed_forward(third(inner)) + inner
 
 
 def _encoder_case(x: Tensor, attention: Any, feed_forward: Map, norms: tuple) -> Case:
@@ -154,10 +143,9 @@ def decoder_layer_2(
     feed_forward,  # a function: feed_forward(x)
     norms: tuple,  # of three functions: norm(x)
 ) -> Float[Tensor, "b n d_model"]:
-    y = norms[0](x)
-    x = x + attention(y, y, y)
-    x = x + cross_attention(norms[1](x), memory, memory)
-    return x + feed_forward(norms[2](x))
+    x = norms[0](x + attention(x, x, x))
+    x = norms[1](x + cross_attention(x, memory, memory))
+    return norms[2](x + feed_forward(x))
 
 
 def mean_value(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -179,20 +167,20 @@ def _right_parallel(x: Tensor, attention: Any, feed_forward: Map, norm: Map) -> 
     return feed_forward(inner) + attention(inner, inner, inner) + x
 
 
-def _pre(x: Tensor, memory: Tensor, norms: tuple, feed_forward: Map = torch.tanh) -> Case:
+def _post(x: Tensor, memory: Tensor, norms: tuple, feed_forward: Map = torch.tanh) -> Case:
     return {
         "x": x, "memory": memory, "attention": telling, "cross_attention": telling,
         "feed_forward": feed_forward, "norms": norms,
     }  # fmt: skip
 
 
-def _right_pre(
+def _right_post(
     x: Tensor, memory: Tensor, attention: Any, cross_attention: Any, feed_forward: Map, norms: tuple
 ) -> Tensor:
     first, second, third = norms
-    inner = attention(first(x), first(x), first(x)) + x
-    inner = cross_attention(second(inner), memory, memory) + inner
-    return feed_forward(third(inner)) + inner
+    inner = first(attention(x, x, x) + x)
+    inner = second(cross_attention(inner, memory, memory) + inner)
+    return third(feed_forward(inner) + inner)
 
 
 CODE = {
@@ -242,14 +230,14 @@ CODE = {
         solution=decoder_layer_2,
         cases=(
             lambda: [
-                _pre(table([[[8.0]]]), table([[[4.0]]]), (halved,) * 3, tripled)
+                _post(table([[[8.0]]]), table([[[4.0]]]), (halved,) * 3, tripled)
                 | {"attention": mean_value, "cross_attention": mean_value}
             ],
-            lambda: [_pre(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (standard, shifted, third))],
+            lambda: [_post(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (standard, shifted, third))],
         ),
-        reference=_right_pre,
+        reference=_right_post,
         hidden=lambda drawn: [
-            _pre(drawn(3, 3, 5, 7), drawn(4, 3, 11, 7), (third, standard, shifted), torch.sin)
+            _post(drawn(3, 3, 5, 7), drawn(4, 3, 11, 7), (third, standard, shifted), torch.sin)
         ],
     ),
 }
