@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Transformer
+from lesson_lib.chapters.c06_transformer.experiments.translation import carried_names
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal, padding
 from lesson_lib.models.gpt import GPT
@@ -209,12 +210,6 @@ def test_a_part_finds_the_file_wherever_it_runs(tmp_path, beside):
 # transformer.py
 
 
-def as_ours(name):
-    """The library's name of a parameter, as our file has it."""
-    name = name.replace("embedding.table", "table")
-    return name.replace("feed_forward.w_in", "feed_forward.0").replace("feed_forward.w_out", "feed_forward.2")
-
-
 def transformers(encoder=True, **options):
     """Ours and the library's, with the same random weights, in float64 and eval mode."""
     torch.manual_seed(3)
@@ -224,7 +219,7 @@ def transformers(encoder=True, **options):
         theirs = Transformer(17, 2, 12, 3, 48, dropout=0.0, norm_first=options.get("norm_first", True))
     else:
         theirs = GPT("abcdefghijklmnopq", context=64, positions="rotary", **sizes)
-    state = {as_ours(name): torch.randn_like(x) * 0.4 for name, x in theirs.state_dict().items()}
+    state = {name: torch.randn_like(x) * 0.4 for name, x in carried_names(theirs.state_dict()).items()}
     ours.load_state_dict(
         state if encoder else {n.replace("encoder.", "decoder."): x for n, x in state.items()}
     )
@@ -247,7 +242,7 @@ def test_the_transformer_is_the_librarys(norm_first):
     assert_close(logits, wanted)
     logits.square().sum().backward()
     wanted.square().sum().backward()
-    gradients = {as_ours(name): parameter.grad for name, parameter in theirs.named_parameters()}
+    gradients = carried_names({name: parameter.grad for name, parameter in theirs.named_parameters()})
     for name, parameter in ours.named_parameters():
         assert_close(parameter.grad, gradients[name])
 
@@ -266,7 +261,8 @@ def test_with_a_cache_as_without(kind):
     source = None if kind == "decoder" else texts([7, 4])
     tokens, cache = texts([9, 9], seed=1), {}
     whole = model(tokens, source)
-    parts = [model(tokens[:, a:b], source, cache) for a, b in ((0, 4), (4, 5), (5, 9))]
+    memory = model.encode(source)
+    parts = [model.decode(tokens[:, a:b], *memory, cache) for a, b in ((0, 4), (4, 5), (5, 9))]
     assert_close(torch.cat(parts, 1), whole)
 
 
@@ -330,22 +326,27 @@ def test_it_writes_as_it_would_without_a_cache():
     assert torch.equal(*drawn)
 
 
-def chain(tokens, source=None, cache=None):
+class Chain:
     """A model of three tokens, 3 to 5, behind START: greedy takes 3 and ends at .36, 4 then END has .4."""
-    after = {1: {3: 0.6, 4: 0.4}, 3: {2: 0.6, 5: 0.4}, 4: {2: 1.0}, 5: {2: 1.0}}
-    p = torch.zeros(*tokens.shape, 6)
-    for place in ((i, j) for i in range(len(tokens)) for j in range(tokens.shape[1])):
-        for token, share in after.get(int(tokens[place]), {0: 1.0}).items():
-            p[place][token] = share
-    return p.log()
+
+    def encode(self, source):
+        return None, None
+
+    def decode(self, tokens, memory, memory_mask, cache):
+        after = {1: {3: 0.6, 4: 0.4}, 3: {2: 0.6, 5: 0.4}, 4: {2: 1.0}, 5: {2: 1.0}}
+        p = torch.zeros(*tokens.shape, 6)
+        for place in ((i, j) for i in range(len(tokens)) for j in range(tokens.shape[1])):
+            for token, share in after.get(int(tokens[place]), {0: 1.0}).items():
+                p[place][token] = share
+        return p.log()
 
 
 def test_a_beam_finds_the_likeliest_text():
     begin = torch.tensor([[1]])
-    assert transformer.write(chain, begin).tolist() == [[3, 2]]
-    written, total = transformer.beam(chain, begin, width=2)
+    assert transformer.write(Chain(), begin).tolist() == [[3, 2]]
+    written, total = transformer.beam(Chain(), begin, width=2)
     assert written[0].tolist() == [4, 2] and round(total[0].exp().item(), 3) == 0.4
-    assert transformer.beam(chain, begin, width=1)[0].tolist() == [[3, 2]]
+    assert transformer.beam(Chain(), begin, width=1)[0].tolist() == [[3, 2]]
 
 
 def test_a_beam_of_all_texts_is_the_best_of_all():

@@ -167,9 +167,7 @@ GIVEN = {
     proof_figures.at_the_start: lambda: given(
         {"one": [[1, 5], [3, 4], [2, 9]]}, title="size of the gradient"
     ),
-    translator_figures.schedules: lambda: given(850, 64),
     translator_figures.losses: lambda: given({"with the mask": [5.0, 4.0, 3.0, 2.0, 1.0] * 2}),
-    translator_figures.ahead: lambda: given({"without": rand(11)}),
     writing_figures.by_place: lambda: given(rand(10), rand(10)),
     c07.detections: lambda: given(
         rand(4, 24, 24), *[[torch.tensor([[2, 6, 8, 12]])] * 4] * 2, [["cross"]] * 4

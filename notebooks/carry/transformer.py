@@ -75,23 +75,23 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """Attention, perhaps attention to a memory, a feed-forward network; a sum and a norm around each."""
 
-    def __init__(
-        self, d_model, n_heads, *, cross=False, norm_first=True, dropout=0.0, activation=nn.ReLU, rotary=False
-    ):
+    def __init__(self, d, n_heads, *, cross=False, norm_first=True,
+                 dropout=0.0, activation=nn.ReLU, rotary=False):
         super().__init__()
         self.norm_first, self.dropout = norm_first, nn.Dropout(dropout)
-        self.attention = Attention(d_model, n_heads, rotary)
-        self.cross_attention = Attention(d_model, n_heads) if cross else None
-        wide = 4 * d_model
-        self.feed_forward = nn.Sequential(nn.Linear(d_model, wide), activation(), nn.Linear(wide, d_model))
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3 if cross else 2))
+        self.attention = Attention(d, n_heads, rotary)
+        self.cross_attention = Attention(d, n_heads) if cross else None
+        wide, back = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+        self.feed_forward = nn.Sequential(wide, activation(), back)
+        self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(2 + cross))
 
-    def forward(self, x, *, mask=None, memory=None, memory_mask=None, cache=None):
-        sublayers = [lambda y: self.attention(y, mask=mask, cache=cache), self.feed_forward]
-        if self.cross_attention is not None:
-            sublayers.insert(1, lambda y: self.cross_attention(y, memory, memory_mask, cache))
+    def forward(self, x, mask=None, memory=None, memory_mask=None, cache=None):
+        own, other = self.attention, self.cross_attention
+        sublayers = [lambda y: own(y, None, mask, cache), self.feed_forward]
+        if other is not None:
+            sublayers.insert(1, lambda y: other(y, memory, memory_mask, cache))
         for norm, sublayer in zip(self.norms, sublayers, strict=True):
-            if self.norm_first:  # pre-norm: the sum's road meets no norm
+            if self.norm_first:  # no norm on the residual stream
                 x = x + self.dropout(sublayer(norm(x)))
             else:  # post-norm, as published in 2017
                 x = norm(x + self.dropout(sublayer(x)))
@@ -107,9 +107,9 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
 
-    def forward(self, x, **given):
+    def forward(self, x, *given):
         for layer in self.layers:
-            x = layer(x, **given)
+            x = layer(x, *given)
         return self.norm(x)
 
 
@@ -134,32 +134,33 @@ class Transformer(nn.Module):
             x = x + sinusoidal(start + tokens.shape[1], d, x.device)[start:].to(x)
         return self.dropout(x)
 
-    def forward(self, tokens, source=None, cache=None):
-        """Logits (b, n, vocabulary): at each position, of the token after it.
+    def encode(self, source):
+        """The memory (b, m, d_model), and the mask that hides its padding."""
+        if self.encoder is None:
+            return None, None
+        mask = (source != PAD)[:, None, None, :]  # for all heads and queries
+        return self.encoder(self.embed(source), mask), mask
 
-        A cache is a dict, empty at first and filled in place; after that hand in the new tokens alone.
-        """
-        n, past = tokens.shape[1], 0 if cache is None else cache.get("past", 0)
-        memory, memory_mask = (None, None) if cache is None else cache.get("memory", (None, None))
-        if self.encoder is not None and memory is None:
-            memory_mask = (source != PAD)[:, None, None, :]  # for all heads and queries
-            memory = self.encoder(self.embed(source), mask=memory_mask)
+    def decode(self, tokens, memory=None, memory_mask=None, cache=None):
+        """Logits. A cache is a dict, empty at first; after that hand in the new tokens alone."""
+        n, past = tokens.shape[1], cache.get("past", 0) if cache else 0
         rows = torch.arange(past, past + n, device=tokens.device)
-        # hides the padding of `tokens`, too, from all that counts: it stands on the right
-        causal = torch.arange(past + n, device=tokens.device) <= rows[:, None]
-        given = {"mask": causal, "memory": memory, "memory_mask": memory_mask, "cache": cache}
-        y = self.decoder(self.embed(tokens, past), **given)
+        mask = torch.arange(past + n, device=tokens.device) <= rows[:, None]
+        y = self.decoder(self.embed(tokens, past), mask, memory, memory_mask, cache)
         if cache is not None:
             cache["past"] = past + n
-            if memory is not None:
-                cache["memory"] = memory, memory_mask
         return y @ self.table.T
+
+    def forward(self, tokens, source=None):
+        """Logits (b, n, vocabulary): at each position, of the token after it."""
+        memory, memory_mask = self.encode(source)
+        return self.decode(tokens, memory, memory_mask)
 
 
 def loss_of(model, target, source=None):
     """Mean cross-entropy of all tokens of target (b, n) but the first, without padding."""
-    logits = model(target[:, :-1], source)
-    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
+    logits, wanted = model(target[:, :-1], source), target[:, 1:]
+    return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=PAD)
 
 
 def train(model, draw, steps, *, rate=6e-3, warm_up=0.1, clip=1.0, every=100):
@@ -202,11 +203,10 @@ def write(model, begin, source=None, *, longest=100, generator=None, **options):
 
     Options as in `probabilities`, but greedy unless they say otherwise: temperature=0.
     """
-    options = {"temperature": 0, **options}
-    written, new, cache = [], begin, {}
+    memory, written, new, cache = model.encode(source), [], begin, {}
     done = torch.zeros_like(begin[:, :1], dtype=torch.bool)
     for _ in range(longest):
-        p = probabilities(model(new, source, cache)[:, -1], **options)
+        p = probabilities(model.decode(new, *memory, cache)[:, -1], **{"temperature": 0, **options})
         new = torch.multinomial(p, 1, generator=generator).masked_fill(done, PAD)
         written.append(new)
         done = done | (new == END)
@@ -221,10 +221,10 @@ def beam(model, begin, source=None, *, width=4, longest=100):
 
     Sums of log-probabilities favour short texts; where lengths differ, divide them by a power of the length.
     """
-    cache, new, total = {}, begin, torch.zeros(1, device=begin.device)
-    written = begin[:, :0]
+    memory, cache, new = model.encode(source), {}, begin
+    written, total = begin[:, :0], torch.zeros(1, device=begin.device)
     for _ in range(longest):
-        logs = model(new, source, cache)[:, -1].log_softmax(-1)
+        logs = model.decode(new, *memory, cache)[:, -1].log_softmax(-1)
         done = (written == END).any(1)
         logs[done] = -torch.inf
         logs[done, PAD] = 0.0  # a complete text stays as it is, and competes
@@ -232,6 +232,7 @@ def beam(model, begin, source=None, *, width=4, longest=100):
         rows, new = best // logs.shape[1], best[:, None] % logs.shape[1]
         written = torch.cat((written[rows], new), 1)
         cache = {k: kept if k == "past" else tuple(x[rows] for x in kept) for k, kept in cache.items()}
+        memory = [x if x is None else x[rows] for x in memory]
         if (written == END).any(1).all():
             break
     return written, total
@@ -256,7 +257,6 @@ WRITTEN = """
 {d} de {m} de {y}: enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
 """
 MONTHS = {form: names.split() for form, names in (line.split(": ") for line in WRITTEN.strip().splitlines())}
-FIRST = datetime.date(1950, 1, 1)
 CHARACTERS = sorted(set("".join(map("".join, MONTHS.values())) + " 0123456789-.,"))  # numbers 3, 4 ...
 
 
@@ -276,8 +276,8 @@ def dates(b, test=False):
     """b dates as people write them, and in ISO 8601. Of ten days the first is kept for testing."""
     sources, targets = [], []
     for ten in torch.randint(3_652, (b,)).tolist():  # a hundred years
-        day = FIRST + datetime.timedelta(10 * ten + (0 if test else int(torch.randint(1, 10, ()))))
-        form = list(MONTHS)[int(torch.randint(4, ()))]
+        number = 711_858 + 10 * ten + (0 if test else int(torch.randint(1, 10, ())))  # from 1950 on
+        day, form = datetime.date.fromordinal(number), list(MONTHS)[int(torch.randint(4, ()))]
         sources.append(form.format(d=day.day, m=MONTHS[form][day.month - 1], y=day.year))
         targets.append(day.isoformat())
     return sources, targets

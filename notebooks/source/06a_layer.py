@@ -32,7 +32,7 @@
 # [encoder_layer]
 # says = "encoder layer: attention, then the feed-forward network; around each a sum and a norm"
 # motive = "these four make the layer"
-# shown = "+-- attention ---+"
+# shown = "+-- attention ---"
 # action = "Write it for the order of 2017"
 #
 # [post_norm]
@@ -50,14 +50,14 @@
 # [decoder_layer]
 # says = "decoder layer: causal attention among its own tokens, cross-attention (queries from itself, keys and values from the memory), feed-forward network"
 # motive = "reads two texts"
-# shown = "+-- cross-attention ---+"
+# shown = "+-- cross-attention ---"
 # action = "Write it, this time in pre-norm"
 #
 # [last_norm]
 # says = "in torch, nn.TransformerEncoder needs its last norm handed in when the layers are pre-norm"
 # motive = "else long rows go to the read-out"
-# shown = "no last norm"
-# action = "norm=nn.LayerNorm(64)"
+# shown = "norm=False"
+# action = "nn.LayerNorm(64)):"
 # ///
 
 # %% [markdown]
@@ -182,8 +182,8 @@ def length(rows):
     return torch.linalg.vector_norm(rows, dim=-1)
 
 
-layers = [(MultiHeadAttention(64, n_heads=4), FeedForward(64, d_inner=256)) for _ in range(12)]
-for name, after in {"without a norm": lambda x: x, "with a norm": norm}.items():
+layers = [(MultiHeadAttention(64, 4), FeedForward(64, 256)) for _ in range(12)]
+for name, after in (("without a norm", lambda x: x), ("with a norm", norm)):
     x = table[words]
     print(name)
     for i, (attention, network) in enumerate(layers):
@@ -192,7 +192,7 @@ for name, after in {"without a norm": lambda x: x, "with a norm": norm}.items():
         x = after(x + network(x))
         if i in (0, 11):
             largest = looked.weights.max(-1).values.mean()
-            print(f"  layer {i:2}: rows {before:6.0f} long, largest weight {largest:.2f}")
+            print(f"  layer {i:2}: rows {before:4.0f} long, largest weight {largest:.2f}")
 
 # %% [markdown]
 r"""
@@ -213,8 +213,10 @@ r"""
 Attention, network, sum and norm: these four make the layer of an **encoder**, the half of the Transformer that reads.
 
 ```
-x --+---------------(+)-- norm --+------------------(+)-- norm -->
-    +-- attention ---+           +-- feed-forward ---+
+x --+-------------------(+)-- norm --> y
+    +-- attention -------+
+y --+-------------------(+)-- norm -->
+    +-- feed-forward ----+
 ```
 """
 
@@ -310,9 +312,12 @@ Training points the same way: of the words that can be two parts of speech, a ta
 A translator reads two texts: the one to be translated, and what it has written so far. The encoder has read the first; what leaves its last layer is called the **memory**. The **decoder** is the half that writes. Its layers have one more sub-layer, between the other two: **cross-attention**, where each written token asks, and the memory answers. The first attention is causal. In post-norm:
 
 ```
-x --+----------------------(+)-- norm --+---------------------(+)-- norm --+------------------(+)-- norm -->
-    +-- causal attention ---+           +-- cross-attention ---+           +-- feed-forward ---+
-                                               memory
+x --+----------------------(+)-- norm --> y
+    +-- causal attention ---+
+y --+----------------------(+)-- norm --> z
+    +-- cross-attention ----+   asks the memory
+z --+----------------------(+)-- norm -->
+    +-- feed-forward -------+
 ```
 """
 
@@ -327,11 +332,13 @@ torch has these layers, and stacks of them. (`dropout` sets numbers to 0 at rand
 """
 
 # %%
-options = {"dim_feedforward": 256, "dropout": 0.0, "batch_first": True, "norm_first": True}
-layer = nn.TransformerEncoderLayer(d_model=64, nhead=4, **options)
-for name, last in {"no last norm": None, "norm=nn.LayerNorm(64)": nn.LayerNorm(64)}.items():
-    stack = nn.TransformerEncoder(layer, 12, norm=last, enable_nested_tensor=False)  # else torch warns
-    print(f"{name:22} rows {length(stack(table[words])).mean():.0f} long")
+options = {"dim_feedforward": 256, "dropout": 0.0, "batch_first": True}
+layer = nn.TransformerEncoderLayer(64, nhead=4, norm_first=True, **options)
+quiet = {"enable_nested_tensor": False}  # else torch warns of norm_first
+for norm_of in (None, nn.LayerNorm(64)):
+    stack = nn.TransformerEncoder(layer, 12, norm=norm_of, **quiet)
+    rows = stack(table[words])
+    print(f"norm={norm_of is not None!s:6} rows {length(rows).mean():.0f} long")
 
 # %% [markdown]
 r"""

@@ -1,39 +1,93 @@
+# /// ideas
+# [two_ends]
+# says = "embedding: a row of a learned table for each token; logits: the dot products of a position's last row with all rows of the same table, a number for each token"
+# motive = "must say which token comes next"
+# shown = "machine.embedding.logits(decoded.output)"
+# action = "shapes = {"
+#
+# [transformer]
+# says = "the Transformer: a stack of encoder layers, whose last norm leaves the memory, and a stack of decoder layers, which all ask the same memory"
+# motive = "Between the two ends"
+# shown = "machine_figures.transformer_diagram"
+# action = 'predict("who_looks")'
+#
+# [shifted]
+# says = "teacher forcing: the decoder reads the right tokens, and at each position must say the next; both are one target, shifted by one, between start and end"
+# motive = "In training the right answer is known"
+# shown = "must say"
+# action = "Write this loss"
+#
+# [no_padding]
+# says = "the loss is the mean cross-entropy over real tokens; padding is easy to predict and must not count"
+# motive = "these positions must not count"
+# shown = "ignore_index"
+# action = 'predict("padded_loss")'
+#
+# [one_pass]
+# says = "one run of the decoder gives the logits of all positions, since every token that goes in is known"
+# motive = "In training the machine writes an answer"
+# shown = "11 steps"
+# action = 'predict("passes")'
+#
+# [low_loss]
+# says = "a low training loss is no translation: the machine without the causal mask has the lower loss, and writes no date"
+# motive = "Which of the two machines would you ship?"
+# shown = "right on unseen days"
+# action = 'predict("without_mask")'
+#
+# [leak]
+# says = "a leak: logits that depend on later tokens; found from outside, by changing one token and comparing the positions before it"
+# motive = "What did B learn?"
+# shown = "moved by"
+# action = "check(reads_ahead)"
+#
+# [copies]
+# says = "B copies the token one column to the right, and does not need its source: with another date's source its answers stay the same"
+# motive = "If B only copies"
+# shown = "another's"
+# action = "changed[:, 4] = seven"
+#
+# [third_mask]
+# says = "nn.Transformer needs three masks, True = hidden; memory_key_padding_mask is the one whose absence raises no error"
+# motive = "Forget the third, and nothing fails"
+# shown = "two masks"
+# action = "memory_key_padding_mask=third"
+# ///
+
 # %% [markdown]
 r"""
 {title}
 
-*mercredi 3 mars 2021* goes in, and *2021-03-03* shall come out: dates as fifteen languages write them. Some days are kept for testing. You have attention, heads, positions and layers. Now they become one machine.
+*mercredi 3 mars 2021* goes in, and *2021-03-03* should come out: dates as fifteen languages write them. Part 01b learned this with a recurrent network. Now heads, positions and layers stand together in one machine. You write its loss, and train it twice, with one difference. Which of the two machines would you ship?
 
-**Afterwards you can** follow a text through every shape of a Transformer; write the loss of its training; test whether a model reads ahead.
+**Afterwards you can** name every shape in a Transformer; write the loss by which translators are trained; find out from outside what a trained model reads.
 
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-一个日期从字符编号走到每个字符的得分:每一步的形状都打印出来。训练时,解码器一次算出所有位置,输入是正确答案右移一位(teacher forcing);损失不计填充。
-最后训练两台机器,其中一台没有因果遮罩,并用一个测试来检查谁偷看了后面的字符。
+本课把注意力、位置编码和各层组装成一台完整的翻译机,并打印每一步的形状。训练时,解码器在每个位置读入正确的字符,预测下一个字符(teacher forcing);损失不计填充。
+然后训练两台只差一个掩码的机器,比较它们的损失和译文,再从外部做实验,查明每台机器究竟学会了读什么。
 </details>
 
 {sources}
 """
 
-# %%
+# %% tags=["imports"]
 import copy
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
-from torch import Tensor, nn
-from torch.testing import assert_close
+from torch import nn
 
 from lesson_lib.chapters.c06_transformer import machine_figures, translator_figures
 from lesson_lib.chapters.c06_transformer.experiments import translation
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
-from lesson_lib.device import quick, to_device
+from lesson_lib.course import *
+from lesson_lib.device import to_device
 from lesson_lib.experiments import dates
 from lesson_lib.masks import causal, padding
-from lesson_lib.models.translator import Batches, opened, translate
-from lesson_lib.training import counted, one_cycle
+from lesson_lib.models.translator import Batches, opened
+from lesson_lib.training import stored
 from lesson_lib.widgets.machine import MachineExplorer
 
 _ = torch.manual_seed(0)
@@ -41,9 +95,26 @@ warm_up()
 
 # %% [markdown]
 r"""
-## 1 · The machine
+Here is such a machine, trained. It has written *2021-*, and the month comes next.
+"""
 
-The **encoder**, a stack of layers, reads the input; the **decoder** writes. In pre-norm:
+# %% tags=["trained"]
+with stored():  # it was trained before: its weights are read
+    trained, _ = translation.train(seed=0, steps=600, batch=48)
+explorer = MachineExplorer(lambda text: opened(trained, text), ["mercredi 3 mars 2021", "14 juillet 1989"])
+explorer.part.value, explorer.layer.value, explorer.at.value = "cross", 2, 5
+print(explorer.words())
+explorer
+
+# %% [markdown]
+r"""
+Nearly all of this query's weight lies on the *a* of *mars*. (Layers count from 1 here.) Nobody told the machine where a month stands, nor in which language.
+
+## 1 · From characters to logits
+
+The **vocabulary** numbers all tokens: here the characters, and three more. A token's number picks one row of a learned table; this row is the token's **embedding**. At the other end, each position of the decoder ends with a row of numbers, and must say which token comes next. The dot products of this row with all rows of the same table are its **logits**, one for each token: a token whose embedding points the same way gets a large one.
+
+Between the two ends stand an encoder and a decoder, stacks of the layers of 06a. The whole is the **Transformer**, here in pre-norm:
 """
 
 # %%
@@ -51,8 +122,9 @@ machine_figures.transformer_diagram(norm_first=True)
 
 # %% [markdown]
 r"""
-From the left: characters become rows of a table, positions are added, layers add to them. What the *last* encoder layer leaves is the **memory**, in orange. Every decoder layer asks it. At the end each place gets
-**logits**, a score for every sign (character) of the vocabulary: the products of its row with all rows of the table.
+Read the upper row from the left. Each character becomes its embedding, the code of its position is added (05a), and the encoder's layers follow. What leaves the last norm is the memory. In the lower row the decoder reads what has been written, and each of its layers asks this memory.
+
+The text that the encoder reads is the **source**, the answer the **target**. The three tokens that are no characters: *start* is what the decoder reads first, *end* is what it says when the answer is complete, and the third is padding. So for our date the decoder reads 11 tokens: *start* and the ten characters of *2021-03-03*.
 """
 
 # %%
@@ -60,119 +132,104 @@ predict("who_looks")
 
 # %% [markdown]
 r"""
-One date, every shape. Ours is small: two layers on each side, d_model = 64, four heads.
+Here is an untrained machine with two layers on each side, width 64 and four heads. `vocabulary.batch` turns pairs of texts into numbers: `source`; `lengths`, how many tokens of each source are real; and `target`, which is *start*, the answer and *end*.
 """
 
 # %%
-model = translation.make()  # untrained
-batch = model.vocabulary.batch([("mercredi 3 mars 2021", "2021-03-03")])
-machine, before = model.transformer, batch.target[:, :-1]
-x = machine.embedding(batch.source)
+translator = translation.make()
+vocabulary, machine = translator.vocabulary, translator.transformer
+source, lengths, target = vocabulary.batch([("mercredi 3 mars 2021", "2021-03-03")])
+before = target[:, :11]  # all but end
+
+x = machine.embedding(source)
 memory = machine.encoder(x).output
 y = machine.embedding(before)
 decoded = machine.decoder(y, memory, mask=causal(11), weights=True)
 shapes = {
-    "characters in, as numbers": batch.source,
-    "their rows, with positions": x,
+    "source": source,
+    "embeddings with positions": x,
     "memory": memory,
-    "written so far, with start": before,
-    "decoder layer 0 looks at itself": decoded.weights[0].own,
-    "and at the memory": decoded.weights[0].cross,
-    "out of the decoder": decoded.output,
+    "what the decoder reads": before,
+    "weights of cross-attention": decoded.weights[0].cross,  # of the first layer
     "logits": machine.embedding.logits(decoded.output),
 }
 for name, tensor in shapes.items():
-    print(f"{name:33}{tuple(tensor.shape)}")
+    print(f"{name:27} {tuple(tensor.shape)}")
 
 # %% [markdown]
 r"""
-«20» characters keep their «20» rows to the end of the encoder. The decoder's «11» places are *start* and ten characters. At the end, each place scores «74» signs: 71 characters, start, end and padding.
+The first axis is the batch, here one pair. The «20» characters stay «20» rows up to the memory. Each of the four heads has «11» by «20» weights, and each of the «11» positions ends with «74» logits: for 71 characters and the three others.
 
-Both decoder layers are given what the *last* encoder layer left, not the layer beside them.
+## 2 · One training step
 
-One detail of the table. Its rows are drawn with variance $1/d_{model}$, so that logits, which are products with them, begin around 0 with a spread of 1. So a row is about 1 long; the code of a place (part 05a) is $\sqrt{64/2} = 5.7$ long. In their sum the place would drown the character.
-So rows are multiplied by $\sqrt{d_{model}} = 8$ on their way in: 8 against 5.7. The character leads, and the place is still heard.
-
-## 2 · The training step
-
-The decoder predicts the next character at each place. What goes in is the *right* text up to there, even where the model would have written a wrong one. This is called **teacher forcing**:
+In training the right answer is known. So the decoder is given the right tokens, even where it would have written a wrong one. This is called **teacher forcing**. In the line that `spell` gives, each column is a position of the decoder:
 """
 
 # %%
-answer = ["start", *"2021-03-03", "end"]
-print("goes in   ", " ".join(f"{sign:>5}" for sign in answer[:-1]))
-print("must say  ", " ".join(f"{sign:>5}" for sign in answer[1:]))
+names = ["padding", "start", "end", *vocabulary.characters]
+
+
+def spell(tokens):
+    """The names of the tokens (1, n) in one line."""
+    return "".join(f"{names[token]:>6}" for token in tokens[0].tolist())
+
+
+print("goes in ", spell(target[:, :11]))
+print("must say", spell(target[:, 1:]))
 
 # %% [markdown]
 r"""
-Our answers all have eleven signs. Other texts do not; then the shorter ones are padded with the number 0, and a loss must leave these places out.
-"""
+In column 0 *start* goes in, and the decoder must say 2. In column 1 this 2 goes in, and it must say 0. So both lines are the same `target`, one shifted by one column.
 
-# %% [markdown] tags=["exercise:next_character_loss"]
-# Write the loss: cut `target` into what goes in and what must be said, and average the cross-entropy over real signs.
+The loss at one position is the cross-entropy between its 74 logits and the right token. The loss of a step is the mean over the positions of all texts. But where answers differ in length, `target` is filled up behind *end* with padding, token 0, and these positions must not count.
+"""
 
 # %%
 predict("padded_loss")
+
+# %% [markdown] tags=["exercise:next_character_loss"]
+# Write this loss. `model(source, lengths, before)` gives the logits (b, n, 74), where `before` holds the tokens that go into the decoder. `F.cross_entropy` wants one row of logits for each token, so flatten batch and positions into one axis; its argument `ignore_index` names a token that does not count.
 
 # %%
 predict("passes")
 
 # %% [markdown]
 r"""
-**"In training it writes an answer, and is then corrected."** Count the decoder's runs in one step. (`yours` gives your function once it has passed its check, and ours until then.)
+**"In training the machine writes an answer, and is then corrected."** No: it writes nothing. Your loss calls the model once, and every token that goes in is known beforehand, so no position waits for another. A recurrent decoder needs 11 steps, because it makes each state from the one before.
+
+## 3 · Two machines
+
+`machine_logits` is the whole machine. `padding(lengths, m)`, (b, 1, m), hides the padding of the source from all queries; the layer adds the axis of heads. With `mask=False` the decoder's own attention has no mask:
 """
 
 # %%
-loss_of = yours("next_character_loss")
-runs = []
-handle = machine.decoder.register_forward_hook(lambda *_: runs.append(1))
-loss_of(lambda *given: model(*given).logits, *batch)
-handle.remove()
-print("runs of the decoder:", len(runs))
-
-# %% [markdown]
-r"""
-One, for all places; nothing is written. A recurrent network must finish one character before it begins the next. Here no place waits for another, in training: this is what a Transformer gained in 2017.
-
-How large a step? Adam divides by the root of an average of past squared gradients; in the first steps it has few. So the learning rate begins small (**warm-up**), and ends small, to settle:
-"""
-
-# %%
-translator_figures.schedules(850, d_model=64)
-
-# %% [markdown]
-r"""
-Dashed is the schedule of 2017, which falls with one over the root of the step; ours falls along half a cosine, as most do today. Does the rise matter? In stored runs with the schedule of 2017, post-norm gets .86 to .94 of the dates right; without the rise, .03 at most. Pre-norm learns both ways.
-
-Now the loop. It stands here once, with your loss, `loss_of`; other parts call the whole as `fit`.
-"""
-
-
-# %%
-def machine_logits(model, source, lengths, before, mask):
-    """The whole machine: logits of all places at once."""
-    machine, real = model.transformer, padding(lengths, source.shape[1])
+def machine_logits(machine, source, lengths, before, mask=True):
+    """At each position, the logits of the next token: (b, n, 74)."""
+    real = padding(lengths, source.shape[1])
     memory = machine.encoder(machine.embedding(source), mask=real).output
+    own = causal(before.shape[1], device=before.device) if mask else None
     y = machine.embedding(before)
-    y = machine.decoder(y, memory, mask=mask, memory_mask=real).output
+    y = machine.decoder(y, memory, mask=own, memory_mask=real).output
     return machine.embedding.logits(y)
 
 
 # %%
-def train_machine(model, steps, mask_of, planned=850, peak=6e-3):
-    """Train in place, for so many of the planned steps; the loss of each."""
-    draw = Batches(model.vocabulary, translation.single, batch=48, pool=8)
+loss_of = yours("next_character_loss")
+
+
+def train_machine(model, parameters, steps=500, peak=6e-3):
+    """Train in place; the loss of each step."""
+    # pairs of training days; sources of like length share a batch (pool), so little is padded
+    draw = Batches(vocabulary, translation.single, batch=48, pool=8)
     generator, losses = torch.Generator("cpu").manual_seed(0), []
-    optimizer = torch.optim.Adam(model.parameters())
-    for step in counted(range(1, steps + 1), model, losses):  # under a bar
-        source, lengths, target = to_device(draw(generator))
-        mask = mask_of(target.shape[1] - 1)
-        machine = partial(machine_logits, model, mask=mask)
-        loss = loss_of(machine, source, lengths, target)
-        optimizer.param_groups[0]["lr"] = peak * one_cycle(step, planned)
+    optimizer = torch.optim.Adam(parameters)
+    for step in range(1, steps + 1):
+        rise, fall = 10 * step / steps, (steps - step) / (0.9 * steps)
+        optimizer.param_groups[0]["lr"] = peak * min(rise, fall)
+        loss = loss_of(model, *to_device(draw(generator)))
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         losses.append(loss.item())
     return losses
@@ -180,147 +237,196 @@ def train_machine(model, steps, mask_of, planned=850, peak=6e-3):
 
 # %% [markdown]
 r"""
-`Batches` draws pairs, 48 at a time.
-
-## 3 · Two machines
-
-They have the same first weights, data and rates. One has no causal mask; it gets 150 steps, the other 850.
+The loop has two rules of the trade ([evidence](evidence/06_transformer_evidence.ipynb)): the learning rate rises for 50 steps and then falls to 0, and a gradient longer than 1 is cut to this length, so that one odd batch does not count too much. We train two machines from the same first weights on the same batches. A has the causal mask, and B has none.
 """
 
 # %%
 predict("without_mask")
 
 # %% tags=["trained"]
-_ = torch.manual_seed(0)
-honest = to_device(translation.make())
-device, other = honest.transformer.embedding.table.device, copy.deepcopy(honest)
-few, many = (20, 20) if quick() else (150, 850)
-losses = {
-    "without the mask": train_machine(other, few, lambda n: None),
-    "with the causal mask": train_machine(honest, many, partial(causal, device=device)),
+a = to_device(translator)
+b = copy.deepcopy(a)
+models = {
+    "A": partial(machine_logits, a.transformer),
+    "B": partial(machine_logits, b.transformer, mask=False),
 }
-late = {name: sum(loss[130:150]) / 20 for name, loss in losses.items()}
+losses = {
+    "A": train_machine(models["A"], list(a.parameters())),
+    "B": train_machine(models["B"], list(b.parameters())),
+}
 translator_figures.losses(losses)
-
-# %% tags=["proof"]
-assert quick() or late["without the mask"] < late["with the causal mask"] / 5
-
-# %%
-pairs, right = dates.texts(1, "test"), {}  # 1,000 dates of days never trained on
-for name, trained in {"without the mask": other, "with": honest}.items():
-    # translate: the likeliest sign, again and again, until the end sign
-    made = translate(trained, [pair.source for pair in pairs])
-    hits = [one.text == pair.target for one, pair in zip(made, pairs, strict=True)]
-    text = translate(trained, ["mercredi 3 mars 2021"])[0].text
-    right[name] = sum(hits) / len(hits), text
-
-# %% tags=["proof"]
-assert quick() or (right["without the mask"][0] < 0.01 and right["with"][0] > 0.9)
-
-# %% tags=["nbval-ignore-output"]
-for name, (share, text) in right.items():
-    print(f"{name:17} {share:.3f} right   {text}")
 
 # %% [markdown]
 r"""
-**"A low loss means a good translator."** Over the steps 131 to 150 the machine without the mask has less than a fifth of the other's loss. It does not get a single date right: what it writes is no date at all.
+At first the two curves run together. Then the curve of B drops. Now both machines write, for 1,000 dates of days that neither has seen. `write` appends the token with the largest logit, 11 times:
+"""
 
-Can you find out why, from outside? Replace one character of what goes in. Which places *before* it move?
+
+# %%
+@torch.no_grad()
+def write(model, source, lengths, longest=11):
+    """The written tokens (b, longest)."""
+    before = torch.ones_like(source[:, :1])  # start is token 1
+    for _ in range(longest):
+        logits = model(source, lengths, before)[:, -1:]  # of the last position
+        before = torch.cat([before, logits.argmax(-1)], dim=1)
+    return before[:, 1:]
+
+
+# %% tags=["nbval-ignore-output"]
+test = to_device(vocabulary.batch(dates.texts(1, "test")))  # one date in each text
+source, lengths, target = to_device((source, lengths, target))
+right = {}
+for name, model in models.items():
+    written = write(model, test.source, test.lengths)
+    right[name] = (written == test.target[:, 1:]).all(1).float().mean().item()
+    loss = sum(losses[name][-20:]) / 20
+    print(f"{name}: loss {loss:.4f}, right on unseen days {right[name]:.2f}")
+    print("  ours", spell(write(model, source, lengths)))
+
+# %% tags=["proof"]
+final = {name: sum(each[-20:]) / 20 for name, each in losses.items()}
+assert final["B"] < final["A"] / 5 and right["A"] > 0.7 and right["B"] < 0.01
+
+# %% [markdown]
+r"""
+B ends with a loss far below A's. A gets most of the unseen dates right, and B none: what it writes is no date.
+
+**"A low training loss means a good translator."** B refutes it.
+
+## 4 · What did B learn?
+
+The two machines differ only in which tokens the decoder may see. So disturb the future and compare the past (03): change one token that goes in, and look at the logits of the positions *before* it.
 """
 
 # %% [markdown] tags=["exercise:reads_ahead"]
-# Write that test. For each place i: how far do the logits of the places before i move, summed, when the sign at i becomes `other`, a sign that did not stand there?
+# Write this test. Here `model(before)` gives the logits (1, n, 74): the source is in it already. For each position $i$, put the token `other` there, in a fresh copy of `before`, run the model again, and add up how far all logits at positions 0 to $i - 1$ have moved, up or down. Return the $n$ sums as a tensor.
 
-# %% tags=["trained"]
+# %% tags=["nbval-ignore-output"]
 ahead_of = yours("reads_ahead")
-_, lengths, target = given = to_device(honest.vocabulary.batch(pairs[:1]))
-with torch.no_grad():
-    moved = {
-        name: ahead_of(
-            lambda before, m=trained, k=mask: machine_logits(
-                m, given.source, lengths, before, k
-            ),
-            target[:, :-1],
-            other=20,
-        ).cpu()
-        for name, trained, mask in (
-            ("without", other, None),
-            ("with", honest, causal(11, device=device)),
-        )
-    }
-assert moved["with"].max() == 0 < moved["without"][1:].min()
-translator_figures.ahead(moved)
+seven = names.index("7")  # our date has no 7
+before = target[:, :11]
+print("goes in ", spell(before))
+for name, model in models.items():
+    with torch.no_grad():
+        moved = ahead_of(partial(model, source, lengths), before, seven)
+    print(f"{name} moved by", "".join(f"{value:6.1f}" for value in moved)[2:])
+
+# %% tags=["proof"]
+for name, model in models.items():
+    with torch.no_grad():
+        moved = ahead_of(partial(model, source, lengths), before, seven)
+    assert moved.max() == 0 if name == "A" else moved[1:].min() > 1
 
 # %% [markdown]
 r"""
-With the mask nothing moves. Without it every later sign moves the places before it. And in stored runs (1,000 steps, a loss near 0, not one date) the prediction follows: put another digit in, and in .86 to .93 of the cases the place before says it. It learned to copy from the future, and when it writes there is no future.
+Read the last column, where the final 3 became a 7. In A no earlier logit moved at all; in B some did. (Column 0 has nothing before it.) So B **reads ahead**: its logits at a position depend on tokens that come later. Such a fault is called a **leak**.
 
-The honest machine gets more than nine in ten dates right, on days that it never saw.
-
-Look inside. Choose *decoder to encoder*, layer 1 (they count from 1 here), and step through the places with *query*; the row of a sign is where it looks to write the *next* one. Type a date of your own. (In the still picture these maps are called *cross*. Beside the maps: how long the stream's rows are, on average and from shortest to longest.)
+What does B do with what it reads? Put a 7 in column 4, where the last digit of the year goes in, and see what both say in column 3:
 """
 
-# %% tags=["trained"]
-MachineExplorer(
-    lambda text: opened(honest, " ".join(text.lower().split())),
-    ["mercredi 3 mars 2021", "14 juillet 1989"],
-)
+# %% tags=["nbval-ignore-output"]
+changed = before.clone()
+changed[:, 4] = seven
+print("goes in ", spell(changed))
+print("must say", spell(target[:, 1:]))
+for name, model in models.items():
+    print(f"{name} says  ", spell(model(source, lengths, changed).argmax(-1)))
 
 # %% [markdown]
 r"""
-The heads follow what is written: in stored runs .89 to .92 of this layer's weights lie on the year's digits while the year is written.
+In column 3, A still says 1, the right digit. B says 7: it says what stands one column to the right in the upper line. If B only copies, it does not need the source. So give each test date the source of another date, and count how many tokens of its answer are said right:
+"""
+
+# %% tags=["nbval-ignore-output"]
+sources = {
+    "own": (test.source, test.lengths),
+    "another's": (test.source.roll(1, 0), test.lengths.roll(1)),
+}
+other = test.target.roll(1, 0)[:, 1:]
+same = (test.target[:, 1:] == other).float().mean()
+print(f"two dates share {same:.2f} of their tokens")
+said = {}
+for name, model in models.items():
+    for whose, given in sources.items():
+        with torch.no_grad():
+            logits = model(*given, test.target[:, :-1])
+        answer = logits.argmax(-1)
+        said[name, whose] = (answer == test.target[:, 1:]).float().mean().item()
+        print(f"{name}, {whose:9} source: {said[name, whose]:.2f} right", end="")
+        print(f", {(answer == other).float().mean():.2f} as in the other date")
+
+# %% tags=["proof"]
+assert said["A", "own"] > 0.9 and abs(said["A", "another's"] - same) < 0.1
+assert min(said["B", whose] for whose in sources) > 0.98
+
+# %% [markdown]
+r"""
+With its own source A says nearly every token right. With another's it mostly says the other date. B says nearly every token right with both: while it can copy, the source does not matter. These are unseen days: B's loss on them gives no warning either.
+
+Look at our two lines again. At every position but the last, the answer stands one column to the right in the line that goes in, because both are one `target`, shifted. B has found this, which makes its loss nearly 0, so nothing pushes it to read the source. But when it writes, nothing stands to the right of the last token, so B has nothing to copy. From A the causal mask hides the next token, so A had to read the source. You would ship A.
 
 ## In real work
 
-A near relative in plain torch, whole: post-norm, learned places, a read-out of its own. torch's masks say True = hidden:
+torch has encoder and decoder together as `nn.Transformer`. In its masks True means *hidden*. A translator needs three: `tgt_mask`, the causal one; `src_key_padding_mask`, which hides padding inside the encoder; and `memory_key_padding_mask`, which hides it from the cross-attention. (The target's padding needs none: it stands on the right, so the causal mask hides it.) Forget the third, and nothing fails. Put four rows of padding behind nine, and compare:
 """
 
-
 # %%
-class Seq2Seq(nn.Module):
-    def __init__(self, n_signs, d=64):
-        super().__init__()
-        self.sign, self.place = nn.Embedding(n_signs, d), nn.Embedding(100, d)
-        self.core = nn.Transformer(d, 4, 2, 2, 256, dropout=0.0, batch_first=True)
-        self.read = nn.Linear(d, n_signs)
-
-    def rows(self, tokens):
-        return self.sign(tokens) + self.place.weight[: tokens.shape[1]]
-
-    def forward(self, source, before, hide_memory=True):
-        n, hidden = before.shape[1], source == 0
-        ahead = torch.ones(n, n, dtype=torch.bool, device=source.device).triu(1)
-        out = self.core(
-            self.rows(source), self.rows(before), tgt_mask=ahead,
-            src_key_padding_mask=hidden,
-            memory_key_padding_mask=hidden if hide_memory else None,
-        )  # fmt: skip
-        return self.read(out)
-
-
-# %%
-plain = Seq2Seq(40)
-source, before = torch.randint(3, 40, (1, 9)), torch.randint(3, 40, (1, 5))
-alone, padded = plain(source, before), F.pad(source, (0, 4))
-assert_close(plain(padded, before), alone)
-moved = plain(padded, before, hide_memory=False) - alone
-print(f"memory_key_padding_mask forgotten: off by {moved.abs().max():.2f}")
+_ = torch.manual_seed(0)
+layers = {"num_encoder_layers": 2, "num_decoder_layers": 2, "dim_feedforward": 256}
+core = nn.Transformer(64, nhead=4, **layers, dropout=0.0, batch_first=True)  # post-norm
+x, y = torch.randn(1, 9, 64), torch.randn(1, 5, 64)  # rows of encoder and decoder
+masks = {"tgt_mask": ~causal(5), "src_key_padding_mask": torch.arange(13)[None] >= 9}
+longer = F.pad(x, (0, 0, 0, 4))
+alone = core(x, y, tgt_mask=~causal(5))
+for name, third in {"two masks": None, "three masks": masks["src_key_padding_mask"]}.items():
+    padded = core(longer, y, **masks, memory_key_padding_mask=third)
+    print(f"{name:12} changes a number by up to {(padded - alone).abs().max():.2f}")
 
 # %% [markdown]
 r"""
-The forgotten mask is the bug that people meet: three masks, and the third is easily left out. Then the decoder looks at padding, and a text's logits depend on how long its neighbours are.
+With three masks padding changes nothing. Without the third, numbers of size 1 change by up to «0.50»: a translation depends on how long the other texts of its batch are.
 
-## The date once more
+## To carry away
 
-*mercredi 3 mars 2021* became «20» rows, a memory, «11» places, and the right ten characters, all learned at once. How does it write them one by one, when nobody knows the right ones?
+`carry/transformer.py` holds the whole machine. Here are both ends, and the causal mask (`cache` is for 06c):
+"""
 
-**To remember.** Train all places at once, under the causal mask; a loss that is too good may read ahead.
+# %%
+from carry import transformer as carried
 
-- In goes `target[:, :-1]`, wanted is `target[:, 1:]`, without padding.
-- Rows times $\sqrt{d_{model}}$, so that a place does not drown a character.
-- Warm-up: post-norm needs it.
+show_source(carried.Transformer.embed, carried.Transformer.decode)
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 5.3; Press & Wolf 2016 (arXiv:1608.05859), for the one table. Three seeds, errors by language: [evidence](evidence/06_transformer_evidence.ipynb).
+# %% [markdown]
+r"""
+Your two functions take the source last; it is masked where a token is 0, so no `lengths` are needed:
+"""
+
+# %%
+show_source(carried.loss_of, carried.reads_ahead)
+
+# %% [markdown]
+r"""
+Load A's matrices, and let the file write our date:
+"""
+
+# %% tags=["trained"]
+again = to_device(carried.Transformer(len(names)))
+again.load_state_dict(translation.carried_names(a.transformer.state_dict()))
+leak = carried.reads_ahead(again, target, seven, source).max()
+print(spell(carried.write(again, target[:, :1], source)), f"   reads ahead by {leak:.1f}")
+
+# %% [markdown]
+r"""
+A writes *2021-03-03*. In training it read only right characters; when it writes, it reads its own. What becomes of one wrong character? Part 06c finds out.
+
+**To remember.** If a training loss is too good, suspect a model that reads ahead.
+
+- In goes the target without its last token; wanted is the target without its first; padding does not count.
+- Disturb the future, compare the past: this finds a leak from outside.
+- In `nn.Transformer`, `memory_key_padding_mask` hides the source's padding from the decoder.
+
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3; Press & Wolf 2016 (arXiv:1608.05859), for the one table. Three seeds, schedules, errors by language: [evidence](evidence/06_transformer_evidence.ipynb).
 
 **Next**: [06c · Writing](06c_writing.ipynb), or on the core path [06d · BERT](06d_bert.ipynb).
 """

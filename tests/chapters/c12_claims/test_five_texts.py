@@ -61,7 +61,7 @@ def test_links_lead_to_the_cell_and_the_page_itself_has_none():
     assert 'href="evidence/02_scoring_evidence.ipynb"' in html
 
 
-def test_the_path_takes_three_hours():
+def test_the_path_takes_the_minutes_that_it_says():
     total = sum(minutes(spec) for spec in STEPS)
     assert abs(total - five_texts.content()["path"]["about"]) <= 10, total
 

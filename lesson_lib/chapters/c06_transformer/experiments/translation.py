@@ -15,10 +15,12 @@ smoothing, Adam with its usual betas, and a cosine in the place of the root behi
 import functools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import reduce
 
 import torch
+from torch import Tensor
 
 from lesson_lib import summary
 from lesson_lib.blocks import DecoderState
@@ -70,6 +72,12 @@ def train(
     batches = Batches(model.vocabulary, draw, batch=batch, pool=RECIPE["pool"])
     history = fit(model, batches, translator.loss, steps=steps, lr=lr, seed_number=seed, name="translator")
     return model, history
+
+
+def carried_names(numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What belongs to the parameters of a Transformer, under the names of notebooks/carry/transformer.py."""
+    shorter = (("embedding.", ""), ("forward.w_in", "forward.0"), ("forward.w_out", "forward.2"))
+    return {reduce(lambda name, pair: name.replace(*pair), shorter, name): x for name, x in numbers.items()}
 
 
 def single(generator: torch.Generator, count: int) -> list[data.Pair]:

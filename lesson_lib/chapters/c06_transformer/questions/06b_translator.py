@@ -14,12 +14,7 @@ from lesson_lib.checks.questions import Code
 from lesson_lib.training import warmup
 
 
-def next_character_loss(
-    model,  # a function: model(source, lengths, before) gives logits
-    source: Int[Tensor, "b m"],
-    lengths: Int[Tensor, " b"],
-    target: Int[Tensor, "b n"],  # start, the answer, end; then padding, which is 0
-) -> Float[Tensor, ""]:
+def next_character_loss(model, source, lengths, target):
     logits = model(source, lengths, target[:, :-1]).flatten(0, 1)
     wanted = target[:, 1:].flatten()
     return torch.nn.functional.cross_entropy(logits, wanted, ignore_index=0)
@@ -111,11 +106,7 @@ def _right_rates(step: Tensor, steps: int, warm: int, peak: float) -> Tensor:
     return torch.tensor(rates, device=step.device)
 
 
-def reads_ahead(
-    model,  # a function: model(before) gives logits (b, n, signs)
-    before: Int[Tensor, "b n"],
-    other: int,
-) -> Float[Tensor, " n"]:
+def reads_ahead(model, before, other):
     logits, moved = model(before), []
     for i in range(before.shape[1]):
         changed = before.clone()
