@@ -22,7 +22,7 @@ from lesson_lib.places import ROOT
 FOLDER = ROOT / "notebooks" / "carry"
 FILES = {  # name -> what it may import, its lines at most; in its __main__ what makes its training short
     "attention": ({"torch"}, 150, ("range(1, 801)", "range(1, 4)")),
-    "transformer": ({"torch", "datetime", "math"}, 300, ("steps=400", "steps=3")),
+    "transformer": ({"torch", "datetime", "math"}, 300, ("steps=800", "steps=3")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 

@@ -291,7 +291,7 @@ def draw(b=48):
 if __name__ == "__main__":
     torch.manual_seed(0)
     model = Transformer(len(CHARACTERS) + 3)
-    train(model, draw, steps=400)
+    train(model, draw, steps=800)
     sources, targets = dates(500, test=True)
     source, target = tokens_of(sources), tokens_of(targets, ends=True)
     said = [text_of(row) for row in write(model, target[:, :1], source, longest=11)]
