@@ -117,14 +117,14 @@ def _size(batch: Any) -> float:
     return sum(map(_size, parts))
 
 
-def counted(steps: range, model: nn.Module, losses: list[float]) -> Iterator[int]:
+def counted(steps: range, model: nn.Module, losses: list[float], name: str | None = None) -> Iterator[int]:
     """The steps, one after the other, under a bar: for a loop that is written out, which trains `model` and
-    appends each step's loss to `losses`.
+    appends each step's loss to `losses`. Two trainings of one kind of model need a `name` each.
 
     Stopping the kernel (the ■ button) ends the cell in a sentence. Where a stored model is read (see
     `no_time`), `losses` is filled from its history, and there is no step.
     """
-    name = type(model).__name__
+    name = name or type(model).__name__
     path = _file(model, name, len(steps))
     if (rows := _taken(model, path, name, float)) is not None:
         losses += [row["loss"] for row in rows]

@@ -377,6 +377,13 @@ def test_a_loop_by_hand_counts_and_is_stored_like_any_other(monkeypatch, shelf, 
     torch.testing.assert_close(read.weight, trained.weight, atol=2e-3, rtol=2e-3)
 
 
+def test_two_loops_of_one_kind_are_kept_apart_by_their_names(monkeypatch, shelf):
+    monkeypatch.setattr(training, "LONG_S", 0.0)
+    for name in ("A", "B"):
+        list(counted(range(1, 3), line(), [], name))
+    assert sorted(path.name[:2] for path in shelf.iterdir()) == ["a-", "b-"]
+
+
 class Shell(InteractiveShell):
     """IPython without a terminal; what it shows of an error is kept."""
 

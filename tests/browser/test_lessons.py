@@ -162,12 +162,12 @@ def test_a_date_is_typed_and_its_answer_walked_along(notebook):
 def test_the_machine_is_opened_layer_by_layer(notebook):
     machine = notebook.widget("MachineExplorer(")
     said = machine.root.locator("p[role=status]")
-    assert said.inner_text().startswith("Encoder, layer 1, head 0: query 0,")
+    assert said.inner_text().startswith("Decoder to encoder, layer 2, head 0: query 5,")
     layer, head, token = machine.controls("slider")[:3]
-    assert machine.press(layer, "ArrowRight") is not None
+    assert machine.press(layer, "ArrowLeft") is not None
     assert machine.press(head, "ArrowRight") is not None
     assert machine.press(token, "ArrowRight") is not None
-    assert said.inner_text().startswith("Encoder, layer 2, head 1: query 1,")
+    assert said.inner_text().startswith("Decoder to encoder, layer 1, head 1: query 6,")
     box = machine.root.locator("input[type=text]").first
     box.fill("1. Mai 1999")
     box.press("Enter")
