@@ -168,7 +168,7 @@ GIVEN = {
         {"one": [[1, 5], [3, 4], [2, 9]]}, title="size of the gradient"
     ),
     translator_figures.losses: lambda: given({"with the mask": [5.0, 4.0, 3.0, 2.0, 1.0] * 2}),
-    writing_figures.by_place: lambda: given(rand(10), rand(10)),
+    writing_figures.by_place: lambda: given(rand(5, 10) > 0.2, rand(5, 10) > 0.2),
     c07.detections: lambda: given(
         rand(4, 24, 24), *[[torch.tensor([[2, 6, 8, 12]])] * 4] * 2, [["cross"]] * 4
     ),

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lesson_lib.masks import causal
 from tests import code_of
 
 asked = code_of("c06_transformer")
@@ -261,6 +262,11 @@ RIGHT = {
         asked._mean_of(asked._before, lambda losses, real: (losses * real).sum() / real.sum()),
     ),
     "greedy_words": (asked._writes(), _in_a_list, _by_calling_itself),
+    "mask_of_new": (
+        lambda past, new: torch.ones(new, past + new, dtype=torch.bool).tril(past),
+        lambda past, new: causal(past + new)[past:],
+        lambda past, new: torch.tensor([[j <= past + i for j in range(past + new)] for i in range(new)]),
+    ),
     "k_best_probabilities": (
         asked._of_the_sorted,
         _chosen_after,

@@ -370,6 +370,39 @@ def _decoder_numbers(draw: random.Random) -> dict[str, Any]:
     return locals()
 
 
+def best_continuations(
+    total: Float[Tensor, " width"],  # log-probability of each beginning so far
+    logs: Float[Tensor, "width signs"],  # of each next sign, behind each beginning
+) -> Int[Tensor, "width 2"]:
+    sums = total[:, None] + logs
+    best = sums.flatten().topk(len(total)).indices
+    return torch.stack([best // logs.shape[1], best % logs.shape[1]], dim=1)
+
+
+def _beams(total: list, logs: list) -> Case:
+    return {"total": table(total), "logs": table(logs)}
+
+
+def _drawn_beams(seed: int, width: int, signs: int) -> Case:
+    return {"total": drawn(seed, width) - 3, "logs": drawn(seed + 1, width, signs).log_softmax(-1)}
+
+
+def _more_best_continuations(drawn: Draw) -> list[Case]:
+    return [{"total": drawn(1, 5) - 3, "logs": drawn(2, 5, 7).log_softmax(-1)}]
+
+
+def _right_continuations(total: Tensor, logs: Tensor) -> Tensor:
+    found = sorted(
+        ((float(total[i] + logs[i, c]), i, c) for i in range(len(total)) for c in range(logs.shape[1])),
+        reverse=True,
+    )
+    return torch.tensor([pair[1:] for pair in found[: len(total)]], device=total.device)
+
+
+def _one_beginning(total: Tensor, logs: Tensor) -> bool:
+    return len(total) < 2
+
+
 CODE = {
     "decoder_numbers_2": Code(
         draw=_decoder_numbers,
@@ -469,6 +502,19 @@ CODE = {
         hidden=lambda drawn: [
             _chat(_after_drawn(3, 11), [[2, 9, 4, 7, 10, 3], [5, 5, 8, 6, 0, 0]], [2, 1], 0)
         ],
+    ),
+    "best_continuations": Code(
+        solution=best_continuations,
+        cases=(
+            lambda: [_beams([-0.5, -0.9], [[-0.9, -1.2], [-0.1, -3.0]])],
+            lambda: [_beams([-0.1, -4.0], [[-1.0, -0.7, -2.5], [-0.2, -1.0, -3.0]])],
+            lambda: [_drawn_beams(3, 4, 6)],
+        ),
+        reference=_right_continuations,
+        hidden=_more_best_continuations,
+    ),
+    "best_continuations_2": Code(
+        wrong=(_one_beginning,),
     ),
     "k_best_probabilities": Code(
         solution=k_best_probabilities,
