@@ -161,7 +161,6 @@ GIVEN = {
     c06.bits: lambda: given(rows("gpt")),
     c06.cost_of_sampling: lambda: given(rows("gpt", "cost")),
     gpt_figures.temperatures: lambda: given("a\n ", {0.5: rand(3), 2.0: rand(3)}, most=3),
-    gpt_figures.known_words: lambda: given({0: 1.0, 0.5: 0.25}),
     gpt_figures.prompts: lambda: given([1, 8], [4.0, 2.2]),
     layer_figures.same_way: lambda: given([rand(8, 8)] * 3),
     proof_figures.at_the_start: lambda: given(

@@ -18,7 +18,7 @@
 # action = 'predict("fourth_digit")'
 #
 # [read_off]
-# says = "the machine takes from its own tokens where it stands, and reads the next number off the source"
+# says = "what comes next depends on the source, on what has been written, and on the position"
 # motive = "Perhaps its mistakes are too small to do harm"
 # shown = "All 1,000 answers begin alike"
 # action = 'predict("wrong_year")'
@@ -26,8 +26,8 @@
 # [exposure]
 # says = "exposure bias: it was trained after right tokens only; it hurts where the next token is read off what was written"
 # motive = "In training it read right tokens only"
-# shown = "after the hyphens"
-# action = "Put four hyphens"
+# shown = "as the hyphens do"
+# action = 'predict("four_hyphens")'
 #
 # [rows_again]
 # says = "without a cache the steps compute 1 + 2 + ... + n rows"
@@ -107,7 +107,7 @@ machine.load_state_dict(translation.carried_names(state))  # under this class's 
 r"""
 ## 1 · One token after the other
 
-No answer is known now. For the tokens written so far, the machine gives each possible next token a logit, and no more. `score_next` asks for these logits. The encoder has run before, once, since the source does not change:
+No answer is known now. For the tokens written so far, the machine gives each possible next token a logit, and no more. `score_next` asks for these logits. The encoder runs once, since the source does not change; `score_next` runs the decoder alone:
 """
 
 # %%
@@ -156,7 +156,7 @@ for i in range(len(written)):
 
 # %% [markdown]
 r"""
-Each line has a position of the answer, the likeliest token with its probability, and the second. Only position 2 is unsure: 3 has «0.74», and the right 1 has «0.25». It knows that a 1 and a 3 come, and is unsure of their order. (Type the date into 06b's explorer: at query 2, head 2 of layer 1 has weight ‹0.48› on the 1 and ‹0.47› on the 3.) Greedy decoding takes the 3. From then on the 3 is an input like any other, and nothing takes it back: at position 3 only the 1 is left. What if we write the 1 ourselves?
+Each line has a position of the answer, the likeliest token with its probability, and the second. Only position 2 is unsure: 3 has «0.74», and the right 1 has «0.25». It knows that a 1 and a 3 come, and is unsure of their order. Greedy decoding takes the 3. From then on the 3 is an input like any other, and nothing takes it back: at position 3 only the 1 is left. What if we write the 1 ourselves?
 """
 
 # %%
@@ -170,7 +170,7 @@ After 201 it writes 3, and the whole date is right. So one choice made two wrong
 
 ## 2 · What does a mistake cost?
 
-**"One wrong token spoils all that follows."** That is a fear about every model that reads its own text. To test it, we let the machine write 1,000 dates of days that it has never seen, twice: once after right tokens (teacher forcing, 06b), and once after its own.
+**"One wrong token spoils all that follows."** That is a fear about every model that reads its own text. To test it, we let the machine write 1,000 dates of days that it has never seen, twice: once after right tokens (teacher forcing, 06b), and once after its own. For the latter, `carried.write` is your loop for a whole batch; it returns the new tokens, and padding after *end*.
 """
 
 # %%
@@ -188,7 +188,7 @@ figures.by_place(forced[:, :10], own[:, :10])
 
 # %% [markdown]
 r"""
-At positions 5 and 6 it confuses months, with right tokens as well. The curves part most at position 3, the fourth digit of the year:
+Both curves dip at positions 2, 5 and 8, where the machine has to choose a digit. After its own tokens the position after each choice falls, too, and most of all position 3:
 """
 
 # %%
@@ -207,7 +207,7 @@ print(f"and in {rest.float().mean():.2f} of all dates")
 
 # %% [markdown]
 r"""
-Nearly all of these years are swapped. And where the year is wrong, month and day are as right as ever. So the fear is unfounded here: the wrong digit spoils one more, and not the date.
+Nearly all of these years are swapped. And where the year is wrong, month and day are as right as ever. So the fear is unfounded for these mistakes: a wrong third digit brings a wrong fourth one, and month and day stay right.
 
 Perhaps its mistakes are too small to do harm: 2031 is a year as good as 2013. So we make a large one.
 """
@@ -234,8 +234,11 @@ assert (right - rest.float().mean()).abs() < 0.02 < 0.9 < right
 
 # %% [markdown]
 r"""
-Our date goes on with -07-29, and over all days the rest is right as often as after the machine's own year. All 1,000 answers begin alike, so what differs after 9999 can come from the source alone. Does the machine not read what has been written, then? Put four hyphens in place of the year:
+Our date goes on with -07-29, and over all days the rest is right as often as after the machine's own year. All 1,000 answers begin alike, so what differs after 9999 can come from the source alone. At the fourth digit the machine did read what had been written. Does it read it after the year, too? Put four hyphens in place of the year:
 """
+
+# %%
+predict("four_hyphens")
 
 # %%
 hyphens = after("----")
@@ -249,9 +252,11 @@ assert month > 0.85 and more < 0.5
 
 # %% [markdown]
 r"""
-After a hyphen a number has always come. So the machine writes the month at once, one position early, and mostly the right one. Then the day goes wrong: its own tokens say one thing about where it stands, and the position says another. In training the two agreed.
+After a hyphen a number has always come. So the machine writes the month at once, one position early, and mostly the right one. Then the day goes wrong, while *end* comes at position 10, as in every date. What it writes depends on three things: on the source (month and day after 9999), on what has been written (the fourth digit, and the month after a hyphen), and on the position (*end*). In training the three always agreed.
 
-So what has been written tells the machine *where* it stands, and *what* comes there it reads off the source. In training it read right tokens only, and now it reads its own; this difference is called **exposure bias**. It hurts where the next token depends on a wrong one: at the fourth digit, and after the hyphens. A language model (06e) has no source: all that it reads has been written.
+In training it read right tokens only, and now it reads its own. This difference is called **exposure bias**. The machine's own mistakes look like other dates, so they cost little. A text that looks like nothing it ever read, as the hyphens do, can lead it astray. A language model (06e) has no source at all: it reads what has been written, and nothing else.
+
+*Do:* let it go on from a beginning of yours, such as `after("20")`.
 
 ## 3 · The same rows again
 
@@ -350,14 +355,14 @@ show_source(carried.Attention.forward, carried.Transformer.decode)
 
 # %% [markdown]
 r"""
-Each attention is a key of its own in the dictionary `cache`. Self-attention appends the new keys and values; cross-attention computes those of the memory in the first run and reuses them. `embed` gives a new token the code of position `past`; with the code of position 0 the output would be wrong, and no error would say so. (`rotary`, and no memory, are for 06e.)
+The dictionary `cache` has an entry for each attention, its keys and values so far. Self-attention appends the new keys and values; cross-attention computes those of the memory in the first run and reuses them. `embed` gives a new token the code of position `past`; with the code of position 0 the output would be wrong, and no error would say so. (The lines on `rotary`, and calls without a memory, serve 06e.)
 
-And *29.7.2013*? A search that keeps both beginnings, a **beam**, is an [exercise](exercises/06_transformer.ipynb). It would not help here. It compares products, and with 201 a text has at most «0.25», while with 203 it keeps nearly «0.74». So the mistake is the machine's and not the search's.
+And *29.7.2013*? A search that keeps both beginnings, a **beam**, is an [exercise](exercises/06_transformer.ipynb). It would not help here. The probability of a text is the product of its tokens' probabilities. With 201 it is at most «0.25», since no factor is above 1; with 203 it is about «0.74», since all other factors are near 1. So the mistake is the machine's and not the search's.
 
 **To remember.** It writes by reading itself; what has been written stays.
 
 - Ask, choose, append, ask again, until *end*.
-- A wrong token costs the tokens that depend on it; what comes from the source stays right.
+- A wrong token costs the tokens that depend on it: here one digit, and not the date.
 - Under a causal mask keys and values can be kept; r new tokens take the last r rows of the mask.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762); Bengio et al. 2015 (arXiv:1506.03099), on reading one's own mistakes. Three seeds, beams, several dates in a row: [evidence](evidence/06_transformer_evidence.ipynb).

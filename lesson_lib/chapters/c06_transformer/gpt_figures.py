@@ -68,21 +68,6 @@ def entropy(p: Tensor) -> float:
     return -torch.xlogy(p, p).sum().item() / torch.tensor(2.0, dtype=torch.float64).log().item()
 
 
-def known_words(shares: Mapping[float, float]) -> Picture:
-    """{temperature: share of the words that stand in the training text}."""
-    return bars(
-        {f"temperature\n{temperature:g}": share for temperature, share in shares.items()},
-        kinds=1,
-        y_axis="words that the manual has",
-        limits=(0, 1.12),
-        alt=(
-            "Bars of the share of known words by temperature: all at 0, nearly all at a half, and fewer and"
-            " fewer as it rises."
-        ),
-        caption="400 characters behind 'The '.",
-    )
-
-
 def prompts(lengths: Sequence[int], bits: Sequence[float]) -> Picture:
     """Bits for each length of the prompt."""
     return lines(

@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
@@ -10,10 +9,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def next_loss(
-    logits: Float[Tensor, "b n characters"],
-    tokens: Int[Tensor, "b n"],
-) -> Float[Tensor, ""]:
+def next_loss(logits, tokens):
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
 
 
@@ -26,10 +22,7 @@ def _more_next_loss(drawn: Draw) -> list[Case]:
     return [{"logits": drawn(1, 3, 7, 5), "tokens": tokens}]
 
 
-def tempered(
-    logits: Float[Tensor, "*b characters"],
-    temperature: float,
-) -> Float[Tensor, "*b characters"]:
+def tempered(logits, temperature):
     if temperature == 0:
         return F.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
     return (logits / temperature).softmax(-1)
