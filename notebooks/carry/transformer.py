@@ -181,7 +181,7 @@ def train(model, draw, steps, *, rate=6e-3, warm_up=0.1, clip=1.0, every=100):
 
 
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    """Of the next token, (b, vocabulary): softmax(logits / temperature), the likeliest alone at 0.
+    """Of the next token, (..., vocabulary): softmax(logits / temperature), the likeliest alone at 0.
 
     top_k keeps the k likeliest tokens; top_p the fewest likeliest that have p together.
     """
@@ -189,10 +189,10 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         return F.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits)
     p, order = (logits / temperature).softmax(-1).sort(-1, descending=True)
     if top_k is not None:
-        p[:, top_k:] = 0
+        p[..., top_k:] = 0
     if top_p is not None:
         p = p / p.sum(-1, keepdim=True)
-        p = p.masked_fill(p.cumsum(-1) - p >= top_p, 0)  # what the likelier ones have reaches top_p
+        p = p.masked_fill(p.cumsum(-1) - p >= top_p, 0)  # the likelier ones have top_p already
     p = torch.zeros_like(p).scatter(-1, order, p)
     return p / p.sum(-1, keepdim=True)
 

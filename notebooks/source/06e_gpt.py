@@ -12,7 +12,7 @@
 # action = "Write the loss"
 #
 # [bits]
-# says = "a character of probability p costs -log2 p bits; a model that knows nothing pays log2 96 = 6.58"
+# says = "a loss of -ln p divided by ln 2 counts bits; 2 to the power of the bits is the perplexity, among how many equally likely characters a model hesitates; 96 for one that knows nothing"
 # motive = "What does a loss of 3 mean"
 # shown = "bits\")"
 # action = "fit("
@@ -29,17 +29,11 @@
 # shown = "temperature=0"
 # action = 'predict("at_zero")'
 #
-# [positions]
-# says = "positions are worth more than a bit: none 3.52, a learned table 2.34, rotary 2.19 bits on unseen text"
-# motive = "What is worth how much"
-# shown = "gpt_figures.stored_bits()"
-# action = 'predict("no_positions")'
-#
 # [counting]
-# says = "counting what followed the last four characters is as good as this network"
+# says = "counting what followed the last four characters is as good as this network; a larger one beats it"
 # motive = "Is that good"
-# shown = "2.17"
-# action = "gpt_figures.stored_bits()"
+# shown = "gpt_figures.stored_bits()"
+# action = 'predict("count_or_network")'
 #
 # [eight]
 # says = "the stack reads its own prompt, with no encoder; this one uses about eight characters of it"
@@ -53,10 +47,16 @@
 # shown = "positions"
 # action = 'predict("longer")'
 #
-# [perplexity]
-# says = "perplexity, 2 to the mean bits: among how many equally likely characters the model hesitates"
-# motive = "Whoever puts a number on both"
-# shown = "2 to the power of the bits"
+# [top_p]
+# says = "top_p keeps the likeliest tokens that have p together, many where the model is unsure and one where it knows"
+# motive = "How many characters have 0.9 together"
+# shown = "of 96"
+# action = "carried.probabilities(after"
+#
+# [three_forms]
+# says = "encoder alone, decoder alone and both differ in what their masks hide and in what they learn to say"
+# motive = "three forms of the Transformer"
+# shown = "its mask hides"
 # action = "for text in"
 # ///
 
@@ -81,13 +81,11 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from lesson_lib.chapters.c06_transformer import gpt_figures
 from lesson_lib.chapters.c06_transformer.continuation_explorer import (
     ContinuationExplorer,
 )
-from lesson_lib.chapters.c06_transformer.experiments import translation
 from lesson_lib.course import *
 from lesson_lib.data import topics
 from lesson_lib.device import quick, to_device
@@ -103,9 +101,9 @@ warm_up()
 r"""
 ## 1 · One stack that looks back
 
-Take the decoder of 06b. There is no source to read, so cross-attention goes. What is left is a stack of 06a's encoder layers under a causal mask. This is a **GPT** (generative pre-trained Transformer). At each position it gives every possible next token a logit, which makes it a **language model**.
+Take the decoder of 06b. There is no source to read, so cross-attention goes. What is left of each layer is attention and a feed-forward network, that is, an encoder layer of 06a under a causal mask. A stack of such layers is a **GPT** (*generative*: it writes; *pre-trained*: on any text, before it is given a task; Transformer). At each position it gives every possible next token a logit, which makes it a **language model**.
 
-Our tokens are characters, of the help texts that come with Python. What the model must say stands here under the last character that was read: *h* under *T*.
+Our tokens are 96 characters, and our text is the manual that comes with Python, with a help text for each of its topics. Some topics are kept for testing. What the model must say stands here under the last character that was read: *h* under *T*.
 """
 
 # %%
@@ -123,12 +121,12 @@ predict("questions_at_once")
 
 # %% [markdown]
 r"""
-The model has two layers of width 64 and four heads, and its vocabulary has 96 characters. No codes are added to the embeddings. Inside the layers queries and keys are turned by their positions instead (rotary positions, 05b). So 06b's machine shrinks to three lines:
+The model has two layers of width 64 and four heads. In its feed-forward networks a rounded ReLU (GELU) stands in place of the ReLU, as in GPTs. No codes are added to the embeddings. Inside the layers queries and keys are turned by their positions instead (rotary positions, 05b). So 06b's machine shrinks to an embedding, one stack, and the logits from the same table of embeddings:
 """
 
 # %%
-writer = GPT(topics.CHARACTERS, n_layers=2, d_model=64, n_heads=4, context=64)
-writer = to_device(writer)  # rotary by default
+sizes = {"n_layers": 2, "d_model": 64, "n_heads": 4}
+writer = to_device(GPT(topics.CHARACTERS, context=64, **sizes))  # context: of its training
 
 
 def gpt_logits(gpt, tokens):
@@ -140,7 +138,7 @@ def gpt_logits(gpt, tokens):
 
 # %% [markdown]
 r"""
-We train it with your loss in the loop of 06b, here called `fit`, on batches of 8 texts of 64 characters. What does a loss of 3 mean? To read it, we turn it into **bits**: a character to which the model gave the probability $p$ costs $-\log_2 p$. A model that knows nothing gives each character 1/96 and pays $\log_2 96 = 6.58$ bits. One that is sure and right pays 0.
+We train it with your loss in the loop of 06b, here called `fit`, on batches of 8 texts of 64 characters. What does a loss of 3 mean? The loss is the mean of $-\ln p$, where $p$ is the probability that the right character got. Divided by $\ln 2 = 0.693$ it counts **bits**, $-\log_2 p$: one bit is a choice between two equally likely characters. So a loss of 3 is 4.3 bits, and the model is as unsure as among $2^{4.3} = 20$ equally likely characters. This number is the **perplexity**. Who knows nothing has a perplexity of 96 and pays $\log_2 96 = 6.58$ bits. Who is sure and right pays 0.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -148,7 +146,8 @@ loss_of = yours("next_loss")
 
 
 def passages(generator):
-    return topics.draw(generator, 8, length=63)  # (8, 64), from anywhere in the manual
+    """8 texts of 64 characters, from anywhere in the manual."""
+    return topics.draw(generator, 8, length=63)  # 63, and the one after them
 
 
 history = fit(
@@ -158,16 +157,16 @@ history = fit(
     steps=1800,
     lr=8e-3,
 )
-for row in history.rows[::3]:  # the loss is in natural logarithms: divide by ln 2
+for row in history.rows[::3]:  # each the mean of 180 steps
     print(f"step {row['step']:4}: {row['loss'] / math.log(2):.2f} bits")
 
 # %% [markdown]
 r"""
-The loss falls from over «4» bits to about «1.9» (means of 180 steps).
+The loss falls from over «4» bits to about «1.9».
 
 ## 2 · It writes
 
-The text to be continued is the **prompt**. 06c took the likeliest token each time. Here we draw one by its probability, so that two texts differ. How daring should the draw be? Before the softmax the logits are divided by a number, the **temperature**. Logits 2, 1, 0 become 4, 2, 0 at temperature 0.5: the first character is then $e^2 = 7.4$ times as likely as the second, instead of $e = 2.7$ times.
+The text to be continued is the **prompt**. To continue it, draw a character by the probabilities after it, append it, and go on. How daring should the draw be? Before the softmax the logits are divided by a number, the **temperature**. Logits 2, 1, 0 become 4, 2, 0 at temperature 0.5: the first character is then $e^2 = 7.4$ times as likely as the second, instead of $e = 2.7$ times.
 """
 
 # %%
@@ -188,7 +187,7 @@ def continue_text(prompt, length, temperature=1.0, seed=0):
     for _ in range(length):
         seen = to_device(tokens[-64:])  # as many as in training, at most
         logits = gpt_logits(writer, seen[None])[0, -1]
-        p = heat(logits.cpu().double(), temperature)
+        p = heat(logits.cpu(), temperature)
         drawn = torch.multinomial(p, 1, generator=generator)
         tokens = torch.cat([tokens, drawn])
     return "".join(writer.characters[token] for token in tokens[len(prompt) :])
@@ -199,14 +198,18 @@ print("The " + continue_text("The ", 160))
 
 # %% [markdown]
 r"""
-It makes no sense, and yet most of it are words and brackets as the manual has them. Here are the probabilities of the character after *The* and a blank, at three temperatures:
+It makes no sense, and yet most of its words are English, and its quotation marks stand as in the manual. (Another seed writes another text.) Here are the likeliest characters after *The* and a blank, at three temperatures:
 """
 
 # %% tags=["trained"]
-with torch.no_grad():
-    tokens = to_device(writer.numbers("The "))
-    logits = gpt_logits(writer, tokens[None])[0, -1].cpu().double()
-shares = {t: heat(logits, t) for t in (0.5, 1.0, 2.0)}
+def after(text):
+    """The logits (96,) of the character after a text."""
+    tokens = to_device(writer.numbers(text))
+    with torch.no_grad():
+        return gpt_logits(writer, tokens[None])[0, -1].cpu()
+
+
+shares = {t: heat(after("The "), t) for t in (0.5, 1.0, 2.0)}
 gpt_figures.temperatures(writer.characters, shares)
 
 # %% tags=["proof"]
@@ -215,7 +218,7 @@ assert orders[0] == orders[1] == orders[2]
 
 # %% [markdown]
 r"""
-The order stays, and the bars level out. The title of each picture has the mean cost of a draw in bits, the **entropy**: the more even the bars, the higher it is.
+The order stays, and the bars level out: at 2 unlikely characters are drawn nearly as often as likely ones.
 """
 
 # %%
@@ -226,7 +229,7 @@ print("The " + continue_text("The ", 100, temperature=0))
 
 # %% [markdown]
 r"""
-**"At temperature 0 it writes its best text."** It goes in circles. Why, section 3 finds out. *Do:* type "If the ", and move the temperature from 0 to 2. Where do the words break?
+**"At temperature 0 it writes its best text."** It goes in circles. Why, section 3 finds out. *Do:* type "If the ", and write at 0.5, 1 and 2: the hotter, the more words break.
 """
 
 # %% tags=["trained"]
@@ -236,34 +239,34 @@ ContinuationExplorer(writer, start="If the ")
 r"""
 ## 3 · What does it know?
 
-Training text is no test. These are the bits for a character of topics that were kept for testing:
+Training text is no test: the model has read it about four times. What does it pay for a character of the topics that were kept for testing, after at least 32 others?
 """
 
 # %% tags=["nbval-ignore-output"]
 bits = bits_per_character(writer)
-print(f"{bits:.2f} bits, with 32 to 64 characters before each")
+print(f"{bits:.2f} bits, a perplexity of {2**bits:.1f}")
 
 # %% tags=["proof"]
 assert quick() or 2.1 < bits < 2.4
 
 # %% [markdown]
 r"""
-Is that good? A rival has no network at all: a **5-gram count** looks up which character followed the last four in the training text, and how often. (Where these four never stood there, it looks at the last three, and so on.) What is worth how much? These are models that were trained longer, for 2,600 steps:
+About 0.3 bits more than on its training text. Is that good? A rival has no network at all: a **5-gram count** looks up how often each character followed the last four in the training text. (A part of the probability always goes to what followed the last three, two and one, so that no character gets 0.)
 """
 
 # %%
-predict("no_positions")
+predict("count_or_network")
 
 # %%
 gpt_figures.stored_bits()
 
 # %% [markdown]
 r"""
-Without positions the model pays 3.52 bits, with a learned row for each position 2.34, with rotary positions 2.19. A likely reason for the last step: rotary scores depend on distances, so a spelling that was learned at one position holds at all 64.
+A count of the last character alone pays 3.85 bits. The 5-gram count pays 2.17, and our network, with 2,600 steps in place of 1,800, pays 2.19: level. The last bar is a GPT with three layers of width 96 that reads 128 characters and was trained for 4,000 steps. It pays 2.05, in the one run that we made. So a network can beat the count, but a small one after a minute does not.
 
-The fourth bar is sobering: the count has 2.17 and is level with our network.
+(Rotary positions belong to it: without any positions it pays 3.52, with a learned code for each 2.34; [evidence](evidence/06_transformer_evidence.ipynb).)
 
-**"It needs an encoder to understand the prompt."** The same stack reads the prompt. How much of it does our model use? We let it say the same test characters after more and more of the text before them:
+How much of its prompt does our model use? We let it say the same test characters after more and more of the text before them:
 """
 
 # %%
@@ -277,7 +280,10 @@ for n in lengths:
     with torch.no_grad():
         logits = gpt_logits(writer, to_device(windows[:, 64 - n : 64]))[:, -1].cpu()
     surprise.append(F.cross_entropy(logits, windows[:, 64]).item() / math.log(2))
-gpt_figures.prompts(lengths, surprise)
+gpt_figures.prompts(lengths, surprise)  # beside stored counts
+
+# %% tags=["nbval-ignore-output"]
+print(*(f"{n}: {b:.2f}" for n, b in zip(lengths, surprise, strict=True)), sep="  ")
 
 # %% tags=["proof"]
 assert quick() or (surprise[0] > 3.8 and surprise[3] < 2.6)
@@ -285,67 +291,79 @@ assert quick() or abs(surprise[3] - surprise[-1]) < 0.2
 
 # %% [markdown]
 r"""
-With one character of prompt it pays about 4 bits, with eight about 2.3, and 56 more characters save hardly anything. So this model knows what eight characters tell: how words are spelled. That is why a count of four can keep up, and why the text goes in circles: once the last few characters return, the likeliest next one returns, too.
+With one character of prompt our model pays about «4» bits, with eight about 2.3, and 56 more characters save hardly anything.
 
-A larger model that is trained longer uses more of its prompt. This curve is how one finds out.
+**"It needs an encoder to understand the prompt."** No encoder has read these prompts, and yet eight characters of them save some 1.8 bits: the stack that writes reads them itself.
+
+Where network and count see the same few characters, the count pays less. So the network can win only through what stands farther back, and this one gains nothing there. That fits the circles of section 2: once the last few characters return, the likeliest next one returns, too. A larger model may use more; draw the same curve for it.
 
 ## In real work
 
-Rotary positions need no table, so the model accepts any length, and raises no error. Here it is in the class that you carry away, where `encoder=False` leaves the decoder alone. It learned on 64 characters and now reads 256:
+Rotary positions need no table, so the stack accepts any length and raises no error. Ours learned on 64 characters. Now it reads 256:
 """
 
 # %%
 predict("longer")
 
 # %% tags=["trained"]
-from carry import transformer as carried
-
-again = carried.Transformer(96, encoder=False, rotary=True, activation=nn.GELU)
-state = translation.carried_names(writer.state_dict())
-again.load_state_dict({n.replace("encoder.", "decoder."): x for n, x in state.items()})
-again = to_device(again)
-
-
 def paid(texts):
     """Bits at each position: (b, n - 1)."""
     texts = to_device(texts)
     with torch.no_grad():
-        logits = again(texts[:, :-1])
+        logits = gpt_logits(writer, texts[:, :-1])
     return F.cross_entropy(logits.mT, texts[:, 1:], reduction="none") / math.log(2)
 
 
-long = paid(topics.stream("test").unfold(0, 257, 101)).mean(0)  # (256,)
-cut = paid(topics.stream("test").unfold(0, 65, 101)[2:]).mean(0)  # the last 64 alone
+texts = topics.stream("test").unfold(0, 257, 101)  # 257 characters, from every 101st
+long, cut = paid(texts).mean(0), paid(texts[:, 192:]).mean(0)  # cut: the last 64 alone
 
 # %% tags=["nbval-ignore-output"]
 for first in range(0, 256, 64):
     print(f"positions {first:3} to {first + 63}: {long[first : first + 64].mean():.1f} bits")
-print(f"the last position, all before it: {long[-1]:.1f} bits; 64 of them: {cut[-1]:.1f}")
+print(f"the last character, after 256: {long[-1]:.1f} bits; after 64: {cut[-1]:.1f}")
 
 # %% tags=["proof"]
 assert quick() or (long[:64].mean() < 2.6 and long[192:].mean() > 4 and cut[-1] < 2.8)
 
 # %% [markdown]
 r"""
-Up to 64 all is well. Far beyond, the model pays nearly as much as one that knows nothing: it meets distances that it never met in training (05c). So hand in the last 64 tokens only, as `continue_text` does, and measure the bits at the length at which a model is to be used.
+Up to 64 all is well, and twice the length still costs little, as in 05c. Beyond that the bits jump: no training text had such distances. (Why the fall is so steep here, we have not examined.) The same last character is cheap again if only 64 are handed in, as `continue_text` does. So measure the bits at the length at which a model is to be used.
 
 ## To carry away
 
-`write` of 06c draws with this function; at temperature 0 it is your loop of 06c:
+The file that you carried away from 06b has this model too: `Transformer(96, encoder=False, rotary=True)`. Its `write` chooses each token with this function:
 """
 
 # %%
+from carry import transformer as carried
+
 show_source(carried.probabilities)
 
 # %% [markdown]
 r"""
-`top_k` keeps the k likeliest tokens, and `top_p` the fewest that have p together; both cut off the many unlikely ones. The three forms of the Transformer are now complete:
+`top_p=0.9` goes down from the likeliest token and stops as soon as those kept have 0.9 together; `top_k=5` keeps five. (`scatter` puts the sorted probabilities back in the order of the vocabulary.) How many characters have 0.9 together?
+"""
+
+# %% tags=["nbval-ignore-output"]
+kept = {}
+for text in ("The ", "The statemen"):
+    kept[text] = int((carried.probabilities(after(text), top_p=0.9) > 0).sum())
+    print(f"{text!r}: {kept[text]} of 96")
+
+# %% tags=["proof"]
+assert quick() or (kept["The "] > 15 and kept["The statemen"] == 1)
+
+# %% [markdown]
+r"""
+After *The* many characters are kept, after *The statemen* one. The rest shares a tenth: without `top_p` one draw in ten would take one of them.
+
+The three forms of the Transformer are now complete:
 
 | | its mask hides | learns to say | good for |
 |---|---|---|---|
 | encoder alone (06d) | padding | hidden words | finding, classifying |
-| decoder alone | what comes later | the next token | writing, chat, code |
-| both (06b) | each its own | the answer's next token | translation |
+| decoder alone | later tokens | the next token | writing, chat, code |
+| both (06b) | padding; later tokens | the answer's next token | translation |
 
 ## The first word once more
 """
@@ -353,24 +371,26 @@ r"""
 # %% tags=["nbval-ignore-output"]
 cost = {}
 for text in ("The ", "The statemen"):
-    with torch.no_grad():
-        tokens = to_device(writer.numbers(text))
-        p = gpt_logits(writer, tokens[None])[0, -1].cpu().double().softmax(-1)
-    cost[text], best = gpt_figures.entropy(p), p.argmax()
-    print(f"{text!r}: {cost[text]:.1f} bits, likeliest {writer.characters[best]!r} {p[best]:.2f}")
+    p = after(text).double().softmax(-1)
+    cost[text], best = -(p * p.log2()).sum(), p.argmax()
+    print(
+        f"{text!r}: {cost[text]:.1f} bits, perplexity {2 ** cost[text]:.1f};"
+        f" likeliest {writer.characters[best]!r} with {p[best]:.2f}"
+    )
 
 # %% tags=["proof"]
 assert quick() or (16 < 2 ** cost["The "] < 32 and 2 ** cost["The statemen"] < 1.5)
 
 # %% [markdown]
 r"""
-2 to the power of the bits is the **perplexity**: after *The* the model hesitates as among some twenty equally likely characters, and after *The statemen* among hardly more than one. So it has put a number on both.
+The first number is the mean cost of a draw, $-\sum p \log_2 p$, which is called the **entropy**. After *The* the model hesitates as among some twenty equally likely characters, and after *The statemen* it knows. So it has put a number on both.
 
 **To remember.** A causal stack that says the next token is a writer, and it reads its own prompt.
 
 - Every position but the last is a question; shift by one.
 - A temperature changes how even the probabilities are, never their order.
-- Measure how much of its prompt a model uses, and where it stops to work.
+- Measure how much of its prompt a model uses, and at which length it stops working.
+- Put a count beside a network before you praise it.
 
 **Sources.** Radford et al. 2018, *Improving Language Understanding by Generative Pre-Training*; Su et al. 2021, RoFormer (arXiv:2104.09864); Fan et al. 2018, top-k (arXiv:1805.04833). Text: the Python documentation, © Python Software Foundation, PSF License. Seeds: [evidence](evidence/06_transformer_evidence.ipynb).
 

@@ -20,8 +20,8 @@ def by_place(forced: Tensor, own: Tensor) -> Picture:
         },
         alt=(
             "Share of right tokens over the position in the answer, above .95 everywhere. Both curves dip at"
-            " positions 2, 5 and 8; after its own tokens position 3 is as low as 2, and 6 and 9 are lower than"
-            " after right ones."
+            " positions 2, 5 and 8; after its own tokens position 3 is as low as 2, and 6 and 9 are lower"
+            " than after right ones."
         ),
         caption="1,000 test days. Positions 0 to 3 are the year, 5 and 6 the month, 8 and 9 the day.",
         x_axis="position in the answer",

@@ -1,6 +1,5 @@
-"""The figures of part 06e: entropy, and the order of characters."""
+"""The figures of part 06e: the order of characters."""
 
-import pytest
 import torch
 
 from lesson_lib.chapters.c06_transformer import gpt_figures
@@ -10,14 +9,8 @@ def heights(axes):
     return [patch.get_height() for patch in axes.patches]
 
 
-def test_an_even_draw_has_as_many_bits_as_its_characters_ask_questions():
-    assert gpt_figures.entropy(torch.full((8,), 0.125)) == pytest.approx(3)
-    assert gpt_figures.entropy(torch.tensor([1.0, 0.0])) == 0
-
-
-def test_the_order_of_the_first_temperature_is_kept_and_every_title_has_its_bits():
+def test_the_order_of_the_first_temperature_is_kept():
     shares = {0.5: torch.tensor([0.25, 0.75, 0.0]), 2.0: torch.tensor([0.5, 0.25, 0.25])}
     panels = gpt_figures.temperatures("a\n ", shares, most=3).figure.axes
     assert heights(panels[0]) == [0.75, 0.25, 0] and heights(panels[1]) == [0.25, 0.5, 0.25]
     assert [tick.get_text() for tick in panels[0].get_xticklabels()] == ["⏎", "a", "␣"]
-    assert [axes.get_title(loc="left")[-8:] for axes in panels] == ["0.8 bits", "1.5 bits"]

@@ -20,6 +20,7 @@ from lesson_lib.chapters.c06_transformer.agreement import Sentences
 from lesson_lib.chapters.c06_transformer.bert import Bert
 from lesson_lib.chapters.c06_transformer.experiments import bert as masked
 from lesson_lib.device import to_device
+from lesson_lib.experiments import results
 
 WAYS = ("gap", "itself", "behind", "others", "two")
 UNREAD = {  # what the gap may not see: places, counted from the subject
@@ -42,6 +43,11 @@ def misled() -> Sentences:
     """Every second misleading test sentence, so many as are judged together."""
     given = masked.probed()
     return given.take(given.misleading.nonzero()[:: RECIPE["every"], 0])
+
+
+def routes() -> dict[int, dict[str, float]]:
+    """Stored, by seed: the share of right verbs where the gap may not see these words, in all four heads."""
+    return {row["seed"]: row["unread"] for row in results("carried")["rows"] if row["layer"] is None}
 
 
 def blind(given: Sentences, who: str) -> Tensor:

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from lesson_lib.chapters.c06_transformer.agreement import MASK
@@ -11,12 +11,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def hide_words(
-    words: Int[Tensor, "b n"],
-    chosen: Bool[Tensor, "b n"],
-    fate: Float[Tensor, "b n"],
-    other: Int[Tensor, "b n"],
-) -> Int[Tensor, "b n"]:
+def hide_words(words, chosen, fate, other):
     hidden = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, other, words))
     return torch.where(chosen, hidden, words)
 
@@ -40,11 +35,7 @@ def _more_hide_words(drawn: Draw) -> list[Case]:
     return [{"words": words + 2, "chosen": chosen % 2 == 0, "fate": (fate + 0.5) / 33, "other": other + 40}]
 
 
-def hidden_loss(
-    logits: Float[Tensor, "b n n_words"],
-    words: Int[Tensor, "b n"],
-    chosen: Bool[Tensor, "b n"],
-) -> Float[Tensor, ""]:
+def hidden_loss(logits, words, chosen):
     return F.cross_entropy(logits[chosen], words[chosen])
 
 
@@ -57,11 +48,7 @@ def _more_hidden_loss(drawn: Draw) -> list[Case]:
     return [{"logits": drawn(1, 2, 7, 5), "words": words, "chosen": (words + torch.arange(7)) % 3 == 0}]
 
 
-def hidden_from_gap(
-    gap: Int[Tensor, " b"],
-    subject: Int[Tensor, " b"],
-    n: int,
-) -> Bool[Tensor, "b n n"]:
+def hidden_from_gap(gap, subject, n):
     place = torch.arange(n)
     asks = (place == gap[:, None])[:, :, None]
     seen = (place == subject[:, None])[:, None, :]
