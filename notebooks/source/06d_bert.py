@@ -44,18 +44,18 @@
 # [another_run]
 # says = "another seed solves the task by another route: the number travels through the next word"
 # motive = "That was one model"
-# shown = "next word"
+# shown = "travels.routes()"
 # action = 'predict("third_seed")'
 #
 # [lead]
 # says = "a map is a lead, an intervention is a test"
-# motive = "what would its maps have told us"
+# motive = "Does the intervention say so, too"
 # shown = "A map is a lead"
 # action = "one_look(misled"
 #
 # [ignored]
 # says = "the target -100 marks positions that torch's cross-entropy skips; without it the loss looks better than the model is"
-# motive = "they never cut out the chosen positions"
+# motive = "What if somebody forgets this"
 # shown = "-100"
 # action = "masked_fill(~chosen"
 # ///
@@ -110,23 +110,24 @@ Our sentences are generated, so we know their grammar. A verb has the **number**
 drawn = agreement.draw(torch.Generator().manual_seed(0), count=2, split="test")
 for words, n, subject in zip(drawn.words, drawn.lengths, drawn.subject, strict=True):
     print(f"{agreement.text(words[:n])}   (subject: word {subject})")
-for rule, share in agreement.rules(masked.sentences("test")).items():
-    print(f"{share:.2f} {rule}")
+rules = agreement.rules(masked.sentences("test"))  # of 4,000 sentences
+for rule in ("nearest noun", "first noun"):
+    print(f"right by the {rule}: {rules[rule]:.2f}")
 
 # %% [markdown]
 r"""
-Words count from 0. The shares say how often a rule names the right number of the verb, in 4,000 sentences. The best rule, "trust the first noun", is wrong in one of five. A sentence is **misleading** where all nouns before the verb, but for the subject, have the wrong number.
+Words count from 0. Two simple rules take the verb's number from the nearest noun before it, or from the first noun of the sentence; the better one is wrong in one of five. A sentence is **misleading** if nouns stand between subject and verb, and every noun before the verb but the subject has the wrong number. (No test sentence is used in training.)
 
 ## 2 · Hide words and ask
 
-A **masked language model** says hidden words from *both* sides. The best known is BERT (2018). It chooses 15 % of the words at random. Of these, ‹80› % become `[mask]`, 10 % another word, and 10 % stay. (`[mask]` is a word of the vocabulary, number `MASK`; the masks of attention are something else.) Later texts have no [mask] in them. So the model must not learn to work at `[mask]` alone: it has to say all words that were chosen, and is not told which of the visible ones were.
+A **masked language model** predicts hidden words from the words on *both* sides. So the text is its own answer key. The best known is BERT (2018). It chooses 15 % of the words at random. Of these, ‹80› % become `[mask]`, 10 % another word, and 10 % stay. (`[mask]` is a word of the vocabulary, number `MASK`; the masks of attention are something else.) Later texts have no [mask] in them, and a model that works at `[mask]` alone would be of no use there. So it is also asked for chosen words that are visible, some right and some wrong, and is not told which these are.
 """
 
 # %%
 predict("how_many_masks")
 
 # %% [markdown] tags=["exercise:hide_words"]
-# Write what the model sees, for a batch (b, n). `chosen` says which words are chosen. `fate` is a random number from 0 to 1 for each word: below 0.8 a chosen word becomes `MASK`, from 0.8 to 0.9 the word of `other`, and from 0.9 on it stays.
+# Write what the model sees, for a batch (b, n). `chosen` says which words are chosen. `fate` is a random number from 0 to 1 for each word: below 0.8 a chosen word becomes `MASK`, from 0.8 to 0.9 it becomes that of `other`, which holds a random word for each position, and from 0.9 on it stays.
 
 # %%
 hide = yours("hide_words")
@@ -134,7 +135,8 @@ hide = yours("hide_words")
 
 def questions(words, lengths, generator):
     """What the model sees, the lengths, the true words, and which are chosen."""
-    chosen, fate, other = model_of.fates(words, lengths, generator)  # drawn
+    # drawn: 15 % of the real words are chosen, one at least, and never padding
+    chosen, fate, other = model_of.fates(words, lengths, generator)
     return hide(words, chosen, fate, other), lengths, words, chosen
 
 
@@ -146,7 +148,7 @@ for seen, n, _, chosen in zip(*questions(drawn.words, drawn.lengths, generator),
 r"""
 In the first sentence word 4, *keys*, became a random word; the other chosen words became `[mask]`.
 
-The model will give logits (b, n, 74) for the 74 words of this language. Where a word was not chosen, its true word stands in the input, and visible words would only be copied. So logits are compared with the true words at the chosen positions alone.
+The model will give logits (b, n, 74) for the 74 words of this language. A word that was not chosen stands in the input: visible words would only be copied. So logits are compared with the true words at the chosen positions alone.
 """
 
 # %% [markdown] tags=["exercise:hidden_loss"]
@@ -154,7 +156,7 @@ The model will give logits (b, n, 74) for the 74 words of this language. Where a
 
 # %% [markdown]
 r"""
-The model is a small BERT: embeddings with a learned code for each position, two pre-norm layers of 06a with two heads, and logits from the table of embeddings. Which mask does it need? A hidden word may be asked from both sides, so only padding is hidden:
+The model is a small BERT: embeddings with a learned code for each position, two pre-norm layers of 06a with two heads, and logits from the table of embeddings. Which mask does it need? Words on both sides may help, so there is no causal mask as in 06b's decoder, and only padding is masked:
 """
 
 
@@ -181,13 +183,14 @@ def loss(bert, batch):
 
 _ = torch.manual_seed(0)
 bert = to_device(masked.make())  # untrained
-losses = fit(bert, draw, loss, steps=1800, lr=1e-2).column("loss")  # 06b's loop
+# 06b's loop; ten losses, each the mean of 180 batches
+losses = fit(bert, draw, loss, steps=1800, lr=1e-2).column("loss")
 
 # %% tags=["proof"]
 assert quick() or (3 < losses[0] < math.log(74) and losses[-1] < 2)
 
 # %% tags=["nbval-ignore-output"]
-print(*(f"{mean:.2f}" for mean in losses))  # of 180 batches each
+print(*(f"{mean:.2f}" for mean in losses))
 
 # %% [markdown]
 r"""
@@ -199,17 +202,22 @@ sentence = "the keys to the cabinet [mask] old"
 for word, p in model_of.fill(bert, sentence, top=4):  # the likeliest words
     print(f"{word:6} {p:.2f}")
 
-# %%
+# %% tags=["proof"]
 plural = {plural for _, plural in agreement.VERBS}
 likely = {word for word, _ in model_of.fill(bert, sentence, top=4)}
-bert_figures.by_nouns_between()
-
-# %% tags=["proof"]
 assert quick() or likely < plural
 
 # %% [markdown]
 r"""
-*Are*, *were*, *seem*, *look*: all four are plural, each near a quarter, and only these four fit before *old*. The picture has misleading sentences alone. BERT is right in 0.98 or more even after three misleading nouns, and the count of the opening mostly wrong.
+All four are plural, each near a quarter, and only these four fit before *old*. From now on a verb counts as **right** if its true form gets more probability than its other form (*are* against *is*). The picture has misleading sentences alone:
+"""
+
+# %%
+bert_figures.by_nouns_between()
+
+# %% [markdown]
+r"""
+Even after three misleading nouns BERT is right in at least 0.98 of the sentences; the count of neighbours from the opening is mostly wrong.
 
 ## 3 · Who found the subject?
 
@@ -236,18 +244,18 @@ assert quick() or on_subject[1, 1] > 0.95
 
 # %% [markdown]
 r"""
-In this head it does so in nearly every sentence, in the others hardly ever. The line is a comparison: a head that always looks the same number of words back, the best number, would hit ‹0.31›. So this head follows the subject. Does this look matter for the verb?
+In layer 1, head 1 it does so in nearly every sentence, in the others hardly ever. The line is a comparison: a head that always looked k words back would hit the subject in ‹0.31› of the sentences at the best k. So this head follows the subject. Does this look matter for the verb?
 """
 
 # %%
 predict("blind_one_head")
 
 # %% [markdown] tags=["exercise:hidden_from_gap"]
-# Forbid one look. In sentence i, the query at position `gap[i]` may not see the key at `subject[i]`. True = may look.
+# Forbid one look. In sentence i, the query at `gap[i]`, the masked position, may not see the key at `subject[i]`. True = may look.
 
 # %% [markdown]
 r"""
-Inside `with model_of.changed(...)` one head of one layer gets your mask, in addition to the padding mask. We also need a **control**: in the same head, hide another word, the one after the subject (in our sentence *to*). A control must be able to fail. This one can: in layer 0 that word may have looked at the subject, and carry its number.
+Inside `with model_of.changed(...)` one head of one layer gets your mask, in addition to the padding mask. We also need a **control**: in the same head, hide another word, the one after the subject (in our sentence *to*). A control must be able to fail. This one can: in layer 0 that word may have looked at the subject, and then it carries the subject's number.
 """
 
 # %% tags=["trained"]
@@ -256,9 +264,8 @@ misled = travels.misled()  # 404 misleading sentences with hidden verbs
 
 
 def right_verbs():
-    """How often the verb's true form is likelier than its other form."""
     logits = masked.at_verb(bert, misled)  # at the masked position: (404, 74)
-    return masked.agrees(logits, misled).mean().item()
+    return masked.agrees(logits, misled).mean().item()  # true form against other form
 
 
 shares = {"as it is": right_verbs()}
@@ -301,45 +308,56 @@ print("with it:    ", *(word for word, _ in model_of.fill(bert, mine, top=4)))
 
 # %% [markdown]
 r"""
-All are singular: now the cabinet decides, and the lamp. With the look all are plural. *Do:* change `mine`; `agreement.VOCABULARY` has the words.
+Without the look all answers are singular: now *cabinet* and *lamp* decide. With it all are plural. *Do:* change `mine` and `place`, and find a sentence whose answers stay right without the look. (`agreement.VOCABULARY` has the words.)
 
 ## 4 · Two more runs
 
-**"Now we know how a BERT finds the subject."** That was one model. Runs 1 and 2 have the same sentences and steps, but other first weights and batches, and are as good. In run 2 no head follows the subject: the best has its largest weight there in ‹0.28› of the sentences, and the best fixed distance hits ‹0.31›.
+**"Now we know how a BERT finds the subject."** That was one model; call it run 0. Runs 1 and 2 have the same sentences and steps, but other first weights and batches, and are as good. In run 2 no head of the masked position follows the subject: even the best has its largest weight there in ‹0.28› of the sentences, fewer than the best fixed distance hits. So its map says that the look at the subject does not matter. Does the intervention say so, too?
 """
 
 # %%
 predict("third_seed")
 
 # %%
-print("right verbs, hidden from the masked position (stored):")
-print("       subject   next word   both   a third word")
-for run, hidden in travels.routes().items():  # in all four heads
-    subject, behind, control, both = (
-        hidden[name] for name in ("subject", "behind", "control", "subject and behind")
-    )
-    print(f"run {run}     {subject:.2f}        {behind:.2f}   {both:.2f}           {control:.2f}")
+hidden = ("subject", "next word", "both", "next but one")  # from the masked position
+print("hidden:", *(f"{name:>12}" for name in hidden))
+for run, right in travels.routes().items():  # stored; in all four heads
+    print(f"run {run}  ", *(f"{share:12.2f}" for share in right))
 
 # %% [markdown]
 r"""
-Read row by row. In run 2 the masked position hardly needs to see the subject. But hide the subject *and* the next word, and nearly all is lost. So the number has taken a detour of two steps: in layer 0 the next word looks at the subject ([evidence](evidence/06_transformer_evidence.ipynb)), and in layer 1 the masked position reads it there.
+These are shares of right verbs in the misleading sentences. Read the rows:
 
-Run 0 never took this way, and run 1 uses both. Three runs, three routes to the same answers: if run 2 had been our first, what would its maps have told us? That no head cares for the subject. **"A head that does not look at the subject does not need it."** It heard of it from another word.
+- Run 0 has one route. Without the subject «0.10» stay right, and the next word does not matter.
+- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07».
+- Run 1 has the same two, and each alone keeps less.
+
+The next word was our control, and now it is a suspect. Its own row is only *to*, which says nothing of a number. So it must have looked at the subject in layer 0, and the masked position reads the number from it in layer 1:
+
+```
+layer 0    keys <--- to            "to" looks at "keys"
+layer 1    to <--- [mask]          the masked position looks at "to"
+```
+
+The last column is the new control, and costs nothing.
+
+**"The map of run 2 shows no look at the subject, so this look does not matter."** It does: with the next word hidden, it alone keeps «0.69» of the verbs right, against «0.07» without it. Who hides one thing at a time misses what another thing can replace.
 
 **A map is a lead; an intervention is a test.**
 
 ## In real work
 
-Training scripts give the loss a target for every position, and they never cut out the chosen positions. They write the target −100 where a word was not chosen: torch's cross-entropy skips it.
+Many training scripts do not cut out the chosen positions. They give the loss a target for every position, and write −100 where no word was chosen: torch's cross-entropy skips it. What if somebody forgets this?
 """
 
 # %% tags=["trained"]
 seen, lengths, words, chosen = to_device(draw(torch.Generator().manual_seed(7)))
 with torch.no_grad():
     logits = masked_logits(bert, seen, lengths)
-right = F.cross_entropy(logits.mT, words.masked_fill(~chosen, -100))
+each = logits.mT  # torch wants the 74 on axis 1
+right = F.cross_entropy(each, words.masked_fill(~chosen, -100))
 assert_close(right, loss_at(logits, words, chosen))
-wrong = F.cross_entropy(logits.mT, words)
+wrong = F.cross_entropy(each, words.masked_fill(words == 0, -100))  # 0: padding
 
 # %% tags=["nbval-ignore-output"]
 print(f"with -100: {right:.2f}; without: {wrong:.2f}")
@@ -349,13 +367,15 @@ assert quick() or abs(wrong - right) > 0.2
 
 # %% [markdown]
 r"""
-With −100 it is the loss that you wrote. Without, it is less than half as large, and looks better than the model is: at most positions the answer stands in the input.
+With −100 it is the loss that you wrote. Without, it is less than half as large, and looks better than the model is: at most positions the answer stands in the input. (Padding is left out of both.)
+
+After such a training one puts a small read-out on the model's rows, and goes on training with few labels: to classify texts, say.
 
 **To remember.** An encoder learns from hidden words, without a label.
 
 - 15 % are chosen, most become `[mask]`; the loss asks at all chosen positions.
 - Blind one head to one word, with a control that could fail.
-- Another seed solves the task another way, partly through another word.
+- Another seed may take another route, through another word; hide one thing at a time, and both.
 
 **Sources.** Devlin et al. 2018 (arXiv:1810.04805); Linzen et al. 2016 (arXiv:1611.01368); Jain & Wallace 2019, *Attention is not Explanation* (arXiv:1902.10186). Seeds, claims: [evidence](evidence/06_transformer_evidence.ipynb).
 

@@ -7,12 +7,12 @@
 #
 # [shifted_loss]
 # says = "n characters are n - 1 questions: logits without the last position, tokens without the first"
-# motive = "under the last character that was read"
+# motive = "Read the two lines down a column"
 # shown = "must say"
 # action = "Write the loss"
 #
 # [bits]
-# says = "a loss of -ln p divided by ln 2 counts bits; 2 to the power of the bits is the perplexity, among how many equally likely characters a model hesitates; 96 for one that knows nothing"
+# says = "a loss of -ln p divided by ln 2 counts bits; 2 to the power of the bits is the perplexity, among how many equally likely characters a model chooses; 96 for one that knows nothing"
 # motive = "What does a loss of 3 mean"
 # shown = "bits\")"
 # action = "fit("
@@ -30,27 +30,27 @@
 # action = 'predict("at_zero")'
 #
 # [counting]
-# says = "counting what followed the last four characters is as good as this network; a larger one beats it"
+# says = "counting what followed the last four characters is as good as this network on unseen text; a larger one beats it"
 # motive = "Is that good"
-# shown = "gpt_figures.stored_bits()"
+# shown = "def paid"
 # action = 'predict("count_or_network")'
 #
 # [eight]
 # says = "the stack reads its own prompt, with no encoder; this one uses about eight characters of it"
-# motive = "How much of its prompt does our model use"
+# motive = "How many of them help"
 # shown = "gpt_figures.prompts"
 # action = 'predict("how_far")'
 #
 # [too_long]
 # says = "beyond the length of its training a model fails without an error; hand in the last tokens only"
 # motive = "accepts any length"
-# shown = "positions"
+# shown = "64 keys at most"
 # action = 'predict("longer")'
 #
 # [top_p]
 # says = "top_p keeps the likeliest tokens that have p together, many where the model is unsure and one where it knows"
-# motive = "How many characters have 0.9 together"
-# shown = "of 96"
+# motive = "cut off unlikely tokens"
+# shown = "have 0.9 together"
 # action = "carried.probabilities(after"
 #
 # [three_forms]
@@ -66,7 +66,7 @@ r"""
 
 *The* ... and then? Many characters may come. After *The statemen* hardly any but *t*. Whoever puts a number on both can write: draw the next character by these numbers, append it, and go on.
 
-**Afterwards you can** write the loss of a language model and the line behind every temperature slider; say what a model pays for a character, and how much of its prompt it uses.
+**Afterwards you can** write the loss of a language model, and the line by which chat programs are made more or less daring; measure how much of the text before it a model uses, and where it breaks down.
 
 {about}
 
@@ -89,7 +89,6 @@ from lesson_lib.chapters.c06_transformer.continuation_explorer import (
 from lesson_lib.course import *
 from lesson_lib.data import topics
 from lesson_lib.device import quick, to_device
-from lesson_lib.experiments.gpt import bits_per_character
 from lesson_lib.masks import causal
 from lesson_lib.models.gpt import GPT
 from lesson_lib.training import fit
@@ -103,7 +102,7 @@ r"""
 
 Take the decoder of 06b. There is no source to read, so cross-attention goes. What is left of each layer is attention and a feed-forward network, that is, an encoder layer of 06a under a causal mask. A stack of such layers is a **GPT** (*generative*: it writes; *pre-trained*: on any text, before it is given a task; Transformer). At each position it gives every possible next token a logit, which makes it a **language model**.
 
-Our tokens are 96 characters, and our text is the manual that comes with Python, with a help text for each of its topics. Some topics are kept for testing. What the model must say stands here under the last character that was read: *h* under *T*.
+Our text is the manual that comes with Python, with a help text for each of its topics. Some topics are kept for testing. The tokens are its 96 characters: letters, digits, signs, the blank and the line break. Read the two lines down a column: after *T* the model must say *h*.
 """
 
 # %%
@@ -121,24 +120,26 @@ predict("questions_at_once")
 
 # %% [markdown]
 r"""
-The model has two layers of width 64 and four heads. In its feed-forward networks a rounded ReLU (GELU) stands in place of the ReLU, as in GPTs. No codes are added to the embeddings. Inside the layers queries and keys are turned by their positions instead (rotary positions, 05b). So 06b's machine shrinks to an embedding, one stack, and the logits from the same table of embeddings:
+The model has two layers of width 64 and four heads. No codes are added to the embeddings. Inside the layers queries and keys are turned by their positions instead (rotary positions, 05b). So 06b's machine shrinks to an embedding, one stack, and the logits from the same table of embeddings:
 """
 
 # %%
 sizes = {"n_layers": 2, "d_model": 64, "n_heads": 4}
-writer = to_device(GPT(topics.CHARACTERS, context=64, **sizes))  # context: of its training
+writer = to_device(GPT(topics.CHARACTERS, context=64, **sizes))  # trained on 64 characters
 
 
-def gpt_logits(gpt, tokens):
+def gpt_logits(gpt, tokens, mask=None):
     """At each position, the logits of the next character: (b, n, 96)."""
+    if mask is None:
+        mask = causal(tokens.shape[1], device=tokens.device)
     x = gpt.embedding(tokens)
-    x = gpt.encoder(x, mask=causal(tokens.shape[1], device=tokens.device)).output
+    x = gpt.encoder(x, mask=mask).output  # layers of 06a, rotary; the rows after the last norm
     return gpt.embedding.logits(x)
 
 
 # %% [markdown]
 r"""
-We train it with your loss in the loop of 06b, here called `fit`, on batches of 8 texts of 64 characters. What does a loss of 3 mean? The loss is the mean of $-\ln p$, where $p$ is the probability that the right character got. Divided by $\ln 2 = 0.693$ it counts **bits**, $-\log_2 p$: one bit is a choice between two equally likely characters. So a loss of 3 is 4.3 bits, and the model is as unsure as among $2^{4.3} = 20$ equally likely characters. This number is the **perplexity**. Who knows nothing has a perplexity of 96 and pays $\log_2 96 = 6.58$ bits. Who is sure and right pays 0.
+We train it with your loss in the loop of 06b, here called `fit`, on batches of 8 texts of 64 characters. What does a loss of 3 mean? The loss is the mean of $-\ln p$, where $p$ is the probability that the right character got. Divided by $\ln 2 = 0.693$ it is the mean of $-\log_2 p$. We say that the model *pays* $-\log_2 p$ **bits** for a character; one bit is a choice between two equally likely ones. So a loss of 3 is 4.3 bits, as if the model chose among $2^{4.3} = 20$ equally likely characters. This number is its **perplexity**. A model that knows nothing gives each character 1/96: it has a perplexity of 96 and pays $\log_2 96 = 6.58$ bits. A model that is sure and right pays 0.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -146,8 +147,8 @@ loss_of = yours("next_loss")
 
 
 def passages(generator):
-    """8 texts of 64 characters, from anywhere in the manual."""
-    return topics.draw(generator, 8, length=63)  # 63, and the one after them
+    """8 texts of 64 characters, from anywhere in the manual: (8, 64)."""
+    return topics.draw(generator, 8, length=63)  # 63 questions, so 64 characters
 
 
 history = fit(
@@ -162,7 +163,7 @@ for row in history.rows[::3]:  # each the mean of 180 steps
 
 # %% [markdown]
 r"""
-The loss falls from over «4» bits to about «1.9».
+In its first 180 steps the model pays over «4» bits on average, in its last about «1.9», a perplexity below 4.
 
 ## 2 · It writes
 
@@ -173,7 +174,7 @@ The text to be continued is the **prompt**. To continue it, draw a character by 
 predict("which_heat")
 
 # %% [markdown] tags=["exercise:tempered"]
-# Write it, for logits of any shape (..., 96). Nobody can divide by 0; there let the likeliest character have probability 1.
+# Return the probabilities (..., 96) of logits of this shape. At temperature 0, by which nobody can divide, the likeliest character gets 1.
 
 # %%
 heat = yours("tempered")
@@ -188,7 +189,7 @@ def continue_text(prompt, length, temperature=1.0, seed=0):
         seen = to_device(tokens[-64:])  # as many as in training, at most
         logits = gpt_logits(writer, seen[None])[0, -1]
         p = heat(logits.cpu(), temperature)
-        drawn = torch.multinomial(p, 1, generator=generator)
+        drawn = torch.multinomial(p, 1, generator=generator)  # i with probability p[i]
         tokens = torch.cat([tokens, drawn])
     return "".join(writer.characters[token] for token in tokens[len(prompt) :])
 
@@ -229,7 +230,7 @@ print("The " + continue_text("The ", 100, temperature=0))
 
 # %% [markdown]
 r"""
-**"At temperature 0 it writes its best text."** It goes in circles. Why, section 3 finds out. *Do:* type "If the ", and write at 0.5, 1 and 2: the hotter, the more words break.
+**"At temperature 0 it writes its best text."** It goes in circles. (Section 3 has a reason.) *Do:* let it write at 0.5, then at 2. Which words survive?
 """
 
 # %% tags=["trained"]
@@ -237,65 +238,65 @@ ContinuationExplorer(writer, start="If the ")
 
 # %% [markdown]
 r"""
-## 3 · What does it know?
+## 3 · What does it use?
 
-Training text is no test: the model has read it about four times. What does it pay for a character of the topics that were kept for testing, after at least 32 others?
+Text that it was trained on is no test. What does it pay at each position of unseen text?
 """
 
+
+# %%
+def paid(texts, mask=None):
+    """The mean bits at each position of texts (b, n): (n - 1,)."""
+    texts = to_device(texts)
+    with torch.no_grad():
+        logits = gpt_logits(writer, texts[:, :-1], mask).mT  # torch wants the 96 on axis 1
+        losses = F.cross_entropy(logits, texts[:, 1:], reduction="none")
+    return losses.mean(0).cpu() / math.log(2)
+
+
+test = topics.stream("test")  # all characters of the test topics, as numbers
+bits = paid(test.unfold(0, 65, 23))  # texts of 65 characters, one starts at every 23rd
+
 # %% tags=["nbval-ignore-output"]
-bits = bits_per_character(writer)
-print(f"{bits:.2f} bits, a perplexity of {2**bits:.1f}")
+print(f"after 33 to 64 characters: {bits[32:].mean():.2f} bits")
 
 # %% tags=["proof"]
-assert quick() or 2.1 < bits < 2.4
+assert quick() or 2.1 < bits[32:].mean() < 2.4
 
 # %% [markdown]
 r"""
-About 0.3 bits more than on its training text. Is that good? A rival has no network at all: a **5-gram count** looks up how often each character followed the last four in the training text. (A part of the probability always goes to what followed the last three, two and one, so that no character gets 0.)
+Is that good? A rival has no network at all. A **5-gram count** looks up, in the training text, how often each character followed the last four. (What followed the last three, two and one gets a share of the probability, and every character a little, so that none gets 0.)
 """
 
 # %%
 predict("count_or_network")
 
-# %%
-gpt_figures.stored_bits()
-
 # %% [markdown]
 r"""
-A count of the last character alone pays 3.85 bits. The 5-gram count pays 2.17, and our network, with 2,600 steps in place of 1,800, pays 2.19: level. The last bar is a GPT with three layers of width 96 that reads 128 characters and was trained for 4,000 steps. It pays 2.05, in the one run that we made. So a network can beat the count, but a small one after a minute does not.
+The count pays ‹2.17› bits on the same topics, and the network no less. A larger network paid less: three layers of width 96, trained for 4,000 steps on texts of 128 characters, paid ‹2.05› in the one run that we made ([evidence](evidence/06_transformer_evidence.ipynb)).
 
-(Rotary positions belong to it: without any positions it pays 3.52, with a learned code for each 2.34; [evidence](evidence/06_transformer_evidence.ipynb).)
-
-How much of its prompt does our model use? We let it say the same test characters after more and more of the text before them:
+Why is ours no better than a count? It reads up to 64 characters. How many of them help?
 """
 
 # %%
 predict("how_far")
 
-# %% tags=["trained"]
-windows = topics.stream("test").unfold(0, 65, 23)  # 65 characters, from every 23rd on
-lengths = [1, 2, 4, 8, 16, 32, 64]
-surprise = []
-for n in lengths:
-    with torch.no_grad():
-        logits = gpt_logits(writer, to_device(windows[:, 64 - n : 64]))[:, -1].cpu()
-    surprise.append(F.cross_entropy(logits, windows[:, 64]).item() / math.log(2))
-gpt_figures.prompts(lengths, surprise)  # beside stored counts
+# %%
+gpt_figures.prompts(bits)  # beside counts of the last one to seven characters
 
 # %% tags=["nbval-ignore-output"]
-print(*(f"{n}: {b:.1f}" for n, b in zip(lengths, surprise, strict=True)), sep="  ")
+for n in (1, 2, 4, 8, 16, 32, 64):  # up to n characters before it, and more than n / 2
+    print(f"{n}: {bits[n // 2 : n].mean():.1f}", end="   ")
 
 # %% tags=["proof"]
-assert quick() or (surprise[0] > 3.8 and surprise[3] < 2.6)
-assert quick() or abs(surprise[3] - surprise[-1]) < 0.2
+assert quick() or (bits[0] > 3.8 and bits[4:8].mean() < 2.6)
+assert quick() or bits[4:8].mean() - bits[32:].mean() < 0.2
 
 # %% [markdown]
 r"""
-With one character of prompt our model pays about «4» bits, with eight about «2.3», and 56 more characters save hardly anything.
+After one character the network pays about 4 bits, and after five to eight about «2.3». From there on the curve is nearly flat: what stands farther back hardly helps it. The counts of one to seven characters lie lower. So from the same few characters a count gets more, and the long prompt does not make up for it. That fits the circles of section 2: once the last few characters return, the likeliest next one returns, too.
 
-**"It needs an encoder to understand the prompt."** No encoder has read these prompts, and yet eight characters of them save some 1.8 bits: the stack that writes reads them itself.
-
-Where network and count see the same few characters, the count pays less. So the network can win only through what stands farther back, and this one gains nothing there. That fits the circles of section 2: once the last few characters return, the likeliest next one returns, too. A larger model may use more; draw the same curve for it.
+**"It needs an encoder to understand the prompt."** The stack that writes has read the prompt itself, as each curve point shows. But reading a prompt and using all of it are two things.
 
 ## In real work
 
@@ -306,32 +307,28 @@ Rotary positions need no table, so the stack accepts any length and raises no er
 predict("longer")
 
 # %% tags=["trained"]
-def paid(texts):
-    """Bits at each position: (b, n - 1)."""
-    texts = to_device(texts)
-    with torch.no_grad():
-        logits = gpt_logits(writer, texts[:, :-1])
-    return F.cross_entropy(logits.mT, texts[:, 1:], reduction="none") / math.log(2)
-
-
-texts = topics.stream("test").unfold(0, 257, 101)  # 257 characters, from every 101st
-long, cut = paid(texts).mean(0), paid(texts[:, 192:]).mean(0)  # cut: the last 64 alone
+texts = test.unfold(0, 257, 101)  # texts of 257 characters
+n = to_device(torch.arange(256))
+near = n[:, None] - n < 64  # True: the key is at most 63 positions back
+everything, near_only = paid(texts), paid(texts, causal(256, device=n.device) & near)
 
 # %% tags=["nbval-ignore-output"]
-for first in range(0, 256, 64):
-    print(f"positions {first:3} to {first + 63}: {long[first : first + 64].mean():.1f} bits")
-print(f"the last character, after 256: {long[-1]:.1f} bits; after 64: {cut[-1]:.1f}")
+print("positions     all keys   64 keys at most")
+for i in range(0, 256, 64):
+    four = everything[i : i + 64].mean(), near_only[i : i + 64].mean()
+    print(f"{i:3} to {i + 63:3}   {four[0]:8.1f}   {four[1]:8.1f}")
 
 # %% tags=["proof"]
-assert quick() or (long[:64].mean() < 2.6 and long[192:].mean() > 4 and cut[-1] < 2.8)
+assert quick() or (everything[:64].mean() < 2.6 and everything[192:].mean() > 4)
+assert quick() or near_only[192:].mean() < 2.6
 
 # %% [markdown]
 r"""
-Up to 64 all is well, and twice the length still costs little, as in 05c. Beyond that the bits jump: no training text had such distances. (Why the fall is so steep here, we have not examined.) The same last character is cheap again if only 64 are handed in, as `continue_text` does. So measure the bits at the length at which a model is to be used.
+Beyond 64 the model pays half a bit more, and beyond 128 nearly as much as one that knows nothing. Is the distance to blame? In the last column a mask hides all keys that are farther back than in training, and nothing else is changed: the model is as good as ever. So mask what is farther away (part 09), or hand in the last 64 tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
 
 ## To carry away
 
-The file that you carried away from 06b has this model too: `Transformer(96, encoder=False, rotary=True)`. Its `write` chooses each token with this function:
+The file that you carried away from 06b holds this model, too: `Transformer(96, encoder=False, rotary=True)`, a decoder alone. Its `write` chooses each token with this function:
 """
 
 # %%
@@ -341,23 +338,27 @@ show_source(carried.probabilities)
 
 # %% [markdown]
 r"""
-`top_p=0.9` goes down from the likeliest token and stops as soon as those kept have 0.9 together; `top_k=5` keeps five. (`scatter` puts the sorted probabilities back in the order of the vocabulary.) How many characters have 0.9 together?
+Two options cut off unlikely tokens. `top_k=5` keeps the five likeliest. `top_p=0.9` keeps the likeliest until they have 0.9 together: of 0.6, 0.25, 0.1, 0.05 it keeps three, since two have only 0.85. (`sort` and `cumsum` find them, and `scatter` puts them back in the order of the vocabulary.)
+
+## The first word once more
 """
 
 # %% tags=["nbval-ignore-output"]
 kept = {}
 for text in ("The ", "The statemen"):
-    kept[text] = int((carried.probabilities(after(text), top_p=0.9) > 0).sum())
-    print(f"{text!r}: {kept[text]} of 96")
+    p = carried.probabilities(after(text), top_p=0.9)
+    kept[text], best = int((p > 0).sum()), after(text).argmax()
+    print(f"{text!r}: {kept[text]} characters have 0.9 together,", end=" ")
+    print(f"first {writer.characters[best]!r} with {after(text).softmax(-1)[best]:.2f}")
 
 # %% tags=["proof"]
 assert quick() or (kept["The "] > 10 and kept["The statemen"] == 1)
 
 # %% [markdown]
 r"""
-After *The* a fifth of them are kept. The many others share a tenth: without `top_p` one draw in ten would take one of them. After *The statemen* the *t* alone is kept.
+After *The* a fifth of all characters share the 0.9, the quotation mark first: in this manual sentences like *The "while" statement* are common. After *The statemen* the model knows. So it has put a number on both.
 
-The three forms of the Transformer are now complete:
+The three forms of the Transformer are complete:
 
 | | its mask hides | learns to say | good for |
 |---|---|---|---|
@@ -365,32 +366,12 @@ The three forms of the Transformer are now complete:
 | decoder alone | later tokens | the next token | writing, chat, code |
 | both (06b) | padding; later tokens | the answer's next token | translation |
 
-## The first word once more
-"""
-
-# %% tags=["nbval-ignore-output"]
-cost = {}
-for text in ("The ", "The statemen"):
-    p = after(text).double().softmax(-1)
-    cost[text], best = -(p * p.log2()).sum(), p.argmax()
-    print(
-        f"{text!r}: {cost[text]:.1f} bits, perplexity {2 ** cost[text]:.1f};"
-        f" likeliest {writer.characters[best]!r} with {p[best]:.2f}"
-    )
-
-# %% tags=["proof"]
-assert quick() or (16 < 2 ** cost["The "] < 32 and 2 ** cost["The statemen"] < 1.5)
-
-# %% [markdown]
-r"""
-The first number is the mean cost of a draw, $-\sum p \log_2 p$, which is called the **entropy**. After *The* the model hesitates as among some twenty equally likely characters, and after *The statemen* it knows. So it has put a number on both.
-
 **To remember.** A causal stack that says the next token is a writer, and it reads its own prompt.
 
 - Every position but the last is a question; shift by one.
 - A temperature changes how even the probabilities are, never their order.
-- Measure how much of its prompt a model uses, and at which length it stops working.
 - Put a count beside a network before you praise it.
+- Measure how much of its prompt a model uses, and at which length it breaks down.
 
 **Sources.** Radford et al. 2018, *Improving Language Understanding by Generative Pre-Training*; Su et al. 2021, RoFormer (arXiv:2104.09864); Fan et al. 2018, top-k (arXiv:1805.04833). Text: the Python documentation, © Python Software Foundation, PSF License. Seeds: [evidence](evidence/06_transformer_evidence.ipynb).
 

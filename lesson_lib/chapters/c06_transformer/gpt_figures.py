@@ -1,38 +1,13 @@
 """Figures of part 06e: what positions are worth, what a temperature does, how far a prompt reaches."""
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, lines
+from lesson_lib.charts.basic import lines
 from lesson_lib.charts.picture import Picture, canvas, color, figure
 from lesson_lib.experiments import results
-
-
-def stored_bits() -> Picture:
-    """Of the stored experiments "placed", the median of three seeds, and "gpt"."""
-    rows = results("gpt")["rows"]
-    counts = {row["n"]: row["bits"] for row in rows if row["kind"] == "n-gram"}
-    (long,) = (row["bits"] for row in rows if row.get("size") == "long" and row["kind"] == "trained")
-    short = median(row["bits"] for row in results("placed")["rows"] if row["kind"] == "rotary")
-    return bars(
-        {
-            "count, last\ncharacter": counts[2],
-            "5-gram\ncount": counts[5],
-            "our GPT,\n2,600 steps": short,
-            "long\nGPT": long,
-        },
-        kinds=1,
-        y_axis="bits per character",
-        limits=(0, 4.4),
-        alt=(
-            "Bars of bits per character: by far the highest for the count of the last character; the 5-gram"
-            " count and our GPT are lower and alike; the long GPT is the lowest."
-        ),
-        caption="Stored runs, test topics; lower is better.",
-    )
 
 
 @figure(
@@ -53,24 +28,22 @@ def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most
     return figure
 
 
-def prompts(lengths: Sequence[int], bits: Sequence[float]) -> Picture:
-    """Bits for each length of the prompt, beside the stored counts of the experiment "gpt"."""
+def prompts(bits: Tensor) -> Picture:
+    """Bits at each position (n,), beside the stored counts of the experiment "gpt"."""
+    ends = [1 << i for i in range(len(bits).bit_length())]  # means of positions after 1, 2, 3-4, 5-8 ...
+    means = [bits[end // 2 : end].mean().item() for end in ends]
     counted = sorted((row["n"] - 1, row["bits"]) for row in results("gpt")["rows"] if row["kind"] == "n-gram")
     seen, paid = zip(*counted[1:], strict=True)  # without the count of single characters, which sees none
     return lines(
-        {
-            "bits of the next character": {
-                "GPT": (list(lengths), list(bits)),
-                "count": (list(seen), list(paid)),
-            }
-        },
+        {"bits of the next character": {"GPT": (ends, means), "count": (list(seen), list(paid))}},
         log="x",
         height=2.8,
-        x_axis="characters of prompt",
+        x_axis="characters before it, at most",
         y_limits=(0, None),
         alt=(
-            "Bits over the length of the prompt, on a logarithmic axis. The GPT's curve falls steeply up to"
-            " eight characters and then hardly any more; the count's, which ends at seven, lies below it."
+            "Bits over the number of characters before, on a logarithmic axis. The GPT's curve falls steeply"
+            " up to eight characters and is nearly flat after that; the count's, which ends at seven, lies"
+            " below it."
         ),
-        caption="Test topics. GPT: the same characters each time; count: stored run.",
+        caption="Test topics. GPT: means over 1, 2, 3 to 4, 5 to 8 characters, and so on; count: stored.",
     )

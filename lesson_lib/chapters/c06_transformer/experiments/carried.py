@@ -45,9 +45,12 @@ def misled() -> Sentences:
     return given.take(given.misleading.nonzero()[:: RECIPE["every"], 0])
 
 
-def routes() -> dict[int, dict[str, float]]:
-    """Stored, by seed: the share of right verbs where the gap may not see these words, in all four heads."""
-    return {row["seed"]: row["unread"] for row in results("carried")["rows"] if row["layer"] is None}
+def routes() -> dict[int, list[float]]:
+    """Stored, by seed: shares of right verbs where the gap may not see, in all four heads, the subject, the
+    next word, both, the next word but one."""
+    names = ("subject", "behind", "subject and behind", "control")
+    rows = (row for row in results("carried")["rows"] if row["layer"] is None)
+    return {row["seed"]: [row["unread"][name] for name in names] for row in rows}
 
 
 def blind(given: Sentences, who: str) -> Tensor:
