@@ -159,7 +159,9 @@ GIVEN = {
     c06.bits: lambda: given(rows("gpt")),
     c06.cost_of_sampling: lambda: given(rows("gpt", "cost")),
     gpt_figures.temperatures: lambda: given("a\n ", {0.5: rand(3), 2.0: rand(3)}, most=3),
-    gpt_figures.prompts: lambda: given(rand(64)),
+    gpt_figures.prompts: lambda: given(rand(63)),
+    gpt_figures.training: lambda: given([{"step": 1, "loss": 3.0}, {"step": 2, "loss": 2.0}]),
+    gpt_figures.beyond: lambda: given({"all": rand(64), "near": rand(64)}),
     layer_figures.same_way: lambda: given([rand(8, 8)] * 3),
     proof_figures.at_the_start: lambda: given(
         {"one": [[1, 5], [3, 4], [2, 9]]}, title="size of the gradient"

@@ -216,7 +216,7 @@ Perhaps its mistakes are too small to do harm: 2031 is a year as good as 2013. S
 predict("wrong_year")
 
 # %%
-def after(text):
+def written_after(text):
     """What the machine writes for each of the 1,000 days after a text of ours."""
     ours = to_device(vocabulary.encode([text] * len(days))[0])
     begin = torch.cat([starts, ours], 1)
@@ -224,7 +224,7 @@ def after(text):
 
 
 number = [day.source for day in days].index("29.7.2013")
-nines = after("9999")
+nines = written_after("9999")
 right = (nines == wanted[:, 4:]).all(1).float().mean()
 print("9999 +", *(names[token] for token in nines[number].tolist()))
 print(f"right in {right:.2f} of the dates; after its own year {rest.float().mean():.2f}")
@@ -241,7 +241,7 @@ Our date goes on with -07-29, and over all days the rest is right as often as af
 predict("four_hyphens")
 
 # %%
-hyphens = after("----")
+hyphens = written_after("----")
 month = (hyphens[:, :2] == wanted[:, 5:7]).all(1).float().mean()
 more = (hyphens[:, :6] == wanted[:, 5:]).all(1).float().mean()
 print("---- +", *(names[token] for token in hyphens[number].tolist()))
@@ -256,7 +256,7 @@ After a hyphen a number has always come. So the machine writes the month at once
 
 In training it read right tokens only, and now it reads its own. This difference is called **exposure bias**. The machine's own mistakes look like other dates, so they cost little. A text that looks like nothing it ever read, as the hyphens do, can lead it astray. A language model (06e) has no source at all: it reads what has been written, and nothing else.
 
-*Do:* let it go on from a beginning of yours, such as `after("20")`.
+*Do:* let it go on from a beginning of yours, such as `written_after("20")`.
 
 ## 3 · The same rows again
 

@@ -49,13 +49,13 @@
 #
 # [lead]
 # says = "a map is a lead, an intervention is a test"
-# motive = "Does the intervention say so, too"
+# motive = "could be a suspect"
 # shown = "A map is a lead"
 # action = "one_look(misled"
 #
 # [ignored]
 # says = "the target -100 marks positions that torch's cross-entropy skips; without it the loss looks better than the model is"
-# motive = "What if somebody forgets this"
+# motive = "if somebody forgets this"
 # shown = "-100"
 # action = "masked_fill(~chosen"
 # ///
@@ -109,14 +109,15 @@ Our sentences are generated, so we know their grammar. A verb has the **number**
 # %%
 drawn = agreement.draw(torch.Generator().manual_seed(0), count=2, split="test")
 for words, n, subject in zip(drawn.words, drawn.lengths, drawn.subject, strict=True):
-    print(f"{agreement.text(words[:n])}   (subject: word {subject})")
+    noun = agreement.text(words[subject : subject + 1])
+    print(f"{agreement.text(words[:n])}   (subject: {noun}, word {subject} from 0)")
 rules = agreement.rules(masked.sentences("test"))  # of 4,000 sentences
 for rule in ("nearest noun", "first noun"):
     print(f"right by the {rule}: {rules[rule]:.2f}")
 
 # %% [markdown]
 r"""
-Words count from 0. Two simple rules take the verb's number from the nearest noun before it, or from the first noun of the sentence; the better one is wrong in one of five. A sentence is **misleading** if nouns stand between subject and verb, and every noun before the verb but the subject has the wrong number. (No test sentence is used in training.)
+Two simple rules take the verb's number from the nearest noun before it, or from the first noun of the sentence; the better one is wrong in one of five. A sentence is **misleading** if nouns stand between subject and verb, and every noun before the verb but the subject has the wrong number. (No test sentence is used in training.)
 
 ## 2 · Hide words and ask
 
@@ -156,7 +157,7 @@ The model will give logits (b, n, 74) for the 74 words of this language. A word 
 
 # %% [markdown]
 r"""
-The model is a small BERT: embeddings with a learned code for each position, two pre-norm layers of 06a with two heads, and logits from the table of embeddings. Which mask does it need? Words on both sides may help, so there is no causal mask as in 06b's decoder, and only padding is masked:
+The model is a small BERT: embeddings with a learned code for each position, two pre-norm layers of 06a with two heads, and logits from the table of embeddings, with a learned number added for each word. Which mask does it need? Words on both sides may help. So, unlike 06b's decoder, it has no causal mask, and only padding is masked. `fit` is 06b's loop: it draws a batch, takes the loss, and steps Adam.
 """
 
 
@@ -183,21 +184,14 @@ def loss(bert, batch):
 
 _ = torch.manual_seed(0)
 bert = to_device(masked.make())  # untrained
-# 06b's loop; ten losses, each the mean of 180 batches
+# ten losses, each the mean of 180 batches
 losses = fit(bert, draw, loss, steps=1800, lr=1e-2).column("loss")
 
 # %% tags=["proof"]
 assert quick() or (3 < losses[0] < math.log(74) and losses[-1] < 2)
 
 # %% tags=["nbval-ignore-output"]
-print(*(f"{mean:.2f}" for mean in losses))
-
-# %% [markdown]
-r"""
-Whoever knows nothing pays ln 74 = 4.30. The loss falls from «3.4» to «1.8» and never to 0, since nobody can know which noun was hidden. And our sentence?
-"""
-
-# %% tags=["nbval-ignore-output"]
+print("losses:", *(f"{mean:.2f}" for mean in losses))
 sentence = "the keys to the cabinet [mask] old"
 for word, p in model_of.fill(bert, sentence, top=4):  # the likeliest words
     print(f"{word:6} {p:.2f}")
@@ -209,7 +203,7 @@ assert quick() or likely < plural
 
 # %% [markdown]
 r"""
-All four are plural, each near a quarter, and only these four fit before *old*. From now on a verb counts as **right** if its true form gets more probability than its other form (*are* against *is*). The picture has misleading sentences alone:
+Whoever knows nothing pays ln 74 = 4.30. The loss falls from «3.4» to «1.8» and never to 0, since nobody can know which noun was hidden. And in our sentence? All four words are plural, each near a quarter, and only these four fit before *old*. From now on a verb counts as **right** if its true form gets more probability than its other form (*are* against *is*). The picture has misleading sentences alone:
 """
 
 # %%
@@ -230,7 +224,7 @@ bert_figures.gap(looked.words, looked.weights)
 
 # %% [markdown]
 r"""
-In layer 1, head 1 nearly all its weight lies on *keys*; the other heads prefer *old* or *cabinet*. One sentence is no evidence. So take 2,800 sentences with a noun between subject and verb, hide each verb, and count how often the largest weight of a head lies on the subject:
+In layer 1, head 1 nearly all the weight of the masked position lies on *keys*; the other heads prefer *old* or *cabinet*. One sentence is no evidence. So take 2,800 sentences with a noun between subject and verb, hide each verb, and count how often the largest weight of a head lies on the subject:
 """
 
 # %% tags=["trained"]
@@ -251,7 +245,7 @@ In layer 1, head 1 it does so in nearly every sentence, in the others hardly eve
 predict("blind_one_head")
 
 # %% [markdown] tags=["exercise:hidden_from_gap"]
-# Forbid one look. In sentence i, the query at `gap[i]`, the masked position, may not see the key at `subject[i]`. True = may look.
+# Forbid one look: write the mask (b, n, n) for b sentences of n words. In sentence i, the query at `gap[i]`, the masked position, may not see the key at `subject[i]`. True = may look.
 
 # %% [markdown]
 r"""
@@ -302,9 +296,9 @@ assert quick() or not plural & set(blind)
 
 # %% tags=["nbval-ignore-output"]
 mine, place = "our sailors behind my lamp [mask] quiet", 1  # the position of its subject
-print("the cabinet:", *blind)
-print("the lamp:   ", *without_the_look(mine, place))
-print("with it:    ", *(word for word, _ in model_of.fill(bert, mine, top=4)))
+print("the keys, without the look:", *blind)
+print("mine, without the look:    ", *without_the_look(mine, place))
+print("mine, with it:             ", *(w for w, _ in model_of.fill(bert, mine, top=4)))
 
 # %% [markdown]
 r"""
@@ -312,42 +306,39 @@ Without the look all answers are singular: now *cabinet* and *lamp* decide. With
 
 ## 4 · Two more runs
 
-**"Now we know how a BERT finds the subject."** That was one model; call it run 0. Runs 1 and 2 have the same sentences and steps, but other first weights and batches, and are as good. In run 2 no head of the masked position follows the subject: even the best has its largest weight there in ‹0.28› of the sentences, fewer than the best fixed distance hits. So its map says that the look at the subject does not matter. Does the intervention say so, too?
+**"Now we know how a BERT finds the subject."** That was one model; call it run 0. Runs 1 and 2 have the same sentences and steps, but other first weights and batches, and are as good. In run 2 no head follows the subject: from the masked position, the best has its largest weight there in only ‹0.28› of the sentences. And indeed, hide the subject from the masked position in all four heads, and ‹0.95› of the misleading verbs stay right. So where does the number come from? Our control, the next word, could be a suspect.
 """
 
 # %%
 predict("third_seed")
 
 # %%
-hidden = ("subject", "next word", "both", "next but one")  # from the masked position
-print("hidden:", *(f"{name:>12}" for name in hidden))
-for run, right in travels.routes().items():  # stored; in all four heads
-    print(f"run {run}  ", *(f"{share:12.2f}" for share in right))
+print("from the masked position, in all four heads (stored):")
+for hidden, shares in travels.routes().items():
+    print(f"{hidden:42}", *(f"run {run}: {share:.2f}  " for run, share in shares.items()))
 
 # %% [markdown]
 r"""
-These are shares of right verbs in the misleading sentences. Read the rows:
+These are shares of right verbs in the misleading sentences. The last line is a new control, the second word after the subject (*the* in our sentence): it costs nothing.
 
 - Run 0 has one route. Without the subject «0.10» stay right, and the next word does not matter.
-- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07».
-- Run 1 has the same two, and each alone keeps less.
+- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07». So each word can stand in for the other.
+- Run 1 has the same two, «0.60» and «0.73»; a quarter, «0.24», stays right by some way that we have not found.
 
-The next word was our control, and now it is a suspect. Its own row is only *to*, which says nothing of a number. So it must have looked at the subject in layer 0, and the masked position reads the number from it in layer 1:
+How does the next word know the number? Hide the subject from the next word, too: run 2 falls to «0.14». So the number goes in two steps:
 
 ```
 layer 0    keys <--- to            "to" looks at "keys"
 layer 1    to <--- [mask]          the masked position looks at "to"
 ```
 
-The last column is the new control, and costs nothing.
-
-**"The map of run 2 shows no look at the subject, so this look does not matter."** It does: with the next word hidden, it alone keeps «0.69» of the verbs right, against «0.07» without it. Who hides one thing at a time misses what another thing can replace.
+**"The map of run 2 hardly shows a look at the subject, so this look does not matter."** It does: with the next word hidden, it alone keeps «0.69» right, against «0.07» without it. A weight need not be the largest to carry a number. And if two things can replace each other, hiding one of them looks harmless; so hide both as well.
 
 **A map is a lead; an intervention is a test.**
 
 ## In real work
 
-Many training scripts do not cut out the chosen positions. They give the loss a target for every position, and write −100 where no word was chosen: torch's cross-entropy skips it. What if somebody forgets this?
+Many training scripts do not cut out the chosen positions. They give the loss a target for every position, and write −100 where no word was chosen: torch's cross-entropy skips it. What does the loss say of our model if somebody forgets this?
 """
 
 # %% tags=["trained"]
@@ -367,9 +358,9 @@ assert quick() or abs(wrong - right) > 0.2
 
 # %% [markdown]
 r"""
-With −100 it is the loss that you wrote. Without, it is less than half as large, and looks better than the model is: at most positions the answer stands in the input. (Padding is left out of both.)
+With −100 it is the loss that you wrote, on one batch. Without, it is a third of that, and looks better than the model is: at most positions the answer stands in the input. (Padding is left out of both.)
 
-After such a training one puts a small read-out on the model's rows, and goes on training with few labels: to classify texts, say.
+A model trained on hidden words is a start for other tasks: put a small read-out on its rows, and train on with a few labelled texts. This is called **fine-tuning**.
 
 **To remember.** An encoder learns from hidden words, without a label.
 

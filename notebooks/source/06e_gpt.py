@@ -14,7 +14,7 @@
 # [bits]
 # says = "a loss of -ln p divided by ln 2 counts bits; 2 to the power of the bits is the perplexity, among how many equally likely characters a model chooses; 96 for one that knows nothing"
 # motive = "What does a loss of 3 mean"
-# shown = "bits\")"
+# shown = "gpt_figures.training"
 # action = "fit("
 #
 # [temperature]
@@ -31,26 +31,26 @@
 #
 # [counting]
 # says = "counting what followed the last four characters is as good as this network on unseen text; a larger one beats it"
-# motive = "Is that good"
+# motive = "Is the first number good"
 # shown = "def paid"
 # action = 'predict("count_or_network")'
 #
 # [eight]
 # says = "the stack reads its own prompt, with no encoder; this one uses about eight characters of it"
-# motive = "How many of them help"
+# motive = "How many of the 63 help"
 # shown = "gpt_figures.prompts"
 # action = 'predict("how_far")'
 #
 # [too_long]
 # says = "beyond the length of its training a model fails without an error; hand in the last tokens only"
 # motive = "accepts any length"
-# shown = "64 keys at most"
+# shown = "gpt_figures.beyond"
 # action = 'predict("longer")'
 #
 # [top_p]
 # says = "top_p keeps the likeliest tokens that have p together, many where the model is unsure and one where it knows"
-# motive = "cut off unlikely tokens"
-# shown = "have 0.9 together"
+# motive = "Two options cut them off"
+# shown = "kept by top_p"
 # action = "carried.probabilities(after"
 #
 # [three_forms]
@@ -72,7 +72,7 @@ r"""
 
 <details><summary>中文摘要 · Chinese</summary>
 只用解码器:一叠带因果掩码的层,在每个位置给出下一个字符的概率,就能写文章,这就是语言模型。本课写出它的损失和温度,让它写字,
-再用比特衡量它:位置编码值多少,数数能做到多好,它究竟用了提示里的多少个字符,以及文本比训练时更长会怎样。
+再用比特衡量它:数数能做到多好,它究竟用了提示里的多少个字符,文本比训练时更长会怎样,最后用 top-p 去掉不太可能的字符。
 </details>
 """
 
@@ -125,7 +125,7 @@ The model has two layers of width 64 and four heads. No codes are added to the e
 
 # %%
 sizes = {"n_layers": 2, "d_model": 64, "n_heads": 4}
-writer = to_device(GPT(topics.CHARACTERS, context=64, **sizes))  # trained on 64 characters
+writer = to_device(GPT(topics.CHARACTERS, context=64, **sizes))  # 64: for the explorer
 
 
 def gpt_logits(gpt, tokens, mask=None):
@@ -142,7 +142,7 @@ r"""
 We train it with your loss in the loop of 06b, here called `fit`, on batches of 8 texts of 64 characters. What does a loss of 3 mean? The loss is the mean of $-\ln p$, where $p$ is the probability that the right character got. Divided by $\ln 2 = 0.693$ it is the mean of $-\log_2 p$. We say that the model *pays* $-\log_2 p$ **bits** for a character; one bit is a choice between two equally likely ones. So a loss of 3 is 4.3 bits, as if the model chose among $2^{4.3} = 20$ equally likely characters. This number is its **perplexity**. A model that knows nothing gives each character 1/96: it has a perplexity of 96 and pays $\log_2 96 = 6.58$ bits. A model that is sure and right pays 0.
 """
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["trained"]
 loss_of = yours("next_loss")
 
 
@@ -158,12 +158,15 @@ history = fit(
     steps=1800,
     lr=8e-3,
 )
-for row in history.rows[::3]:  # each the mean of 180 steps
-    print(f"step {row['step']:4}: {row['loss'] / math.log(2):.2f} bits")
+gpt_figures.training(history.rows)
+
+# %% tags=["proof"]
+paid_in_training = [row["loss"] / math.log(2) for row in history.rows]
+assert quick() or (paid_in_training[0] > 4 and 1.7 < paid_in_training[-1] < 2.1)
 
 # %% [markdown]
 r"""
-In its first 180 steps the model pays over «4» bits on average, in its last about «1.9», a perplexity below 4.
+In its first 180 steps the model pays over 4 bits on average, in its last about 1.9, a perplexity below 4.
 
 ## 2 · It writes
 
@@ -186,7 +189,7 @@ def continue_text(prompt, length, temperature=1.0, seed=0):
     generator = torch.Generator().manual_seed(seed)
     tokens = writer.numbers(prompt)  # (n,)
     for _ in range(length):
-        seen = to_device(tokens[-64:])  # as many as in training, at most
+        seen = to_device(tokens[-63:])  # at most as many as it was trained to read
         logits = gpt_logits(writer, seen[None])[0, -1]
         p = heat(logits.cpu(), temperature)
         drawn = torch.multinomial(p, 1, generator=generator)  # i with probability p[i]
@@ -230,7 +233,7 @@ print("The " + continue_text("The ", 100, temperature=0))
 
 # %% [markdown]
 r"""
-**"At temperature 0 it writes its best text."** It goes in circles. (Section 3 has a reason.) *Do:* let it write at 0.5, then at 2. Which words survive?
+**"At temperature 0 it writes its best text."** It goes in circles. (Section 3 has a reason.) *Do:* let it write at 0.5, then at 2.
 """
 
 # %% tags=["trained"]
@@ -255,17 +258,20 @@ def paid(texts, mask=None):
 
 
 test = topics.stream("test")  # all characters of the test topics, as numbers
-bits = paid(test.unfold(0, 65, 23))  # texts of 65 characters, one starts at every 23rd
+bits = paid(test.unfold(0, 64, 23))  # texts of 64 characters, one starts at every 23rd
+known = paid(topics.stream("training").unfold(0, 64, 233))
 
 # %% tags=["nbval-ignore-output"]
-print(f"after 33 to 64 characters: {bits[32:].mean():.2f} bits")
+for name, each in {"unseen text": bits, "training text": known}.items():
+    late = each[32:].mean()
+    print(f"{name}, after 33 to 63 characters: {late:.2f} bits, perplexity {2**late:.1f}")
 
 # %% tags=["proof"]
 assert quick() or 2.1 < bits[32:].mean() < 2.4
 
 # %% [markdown]
 r"""
-Is that good? A rival has no network at all. A **5-gram count** looks up, in the training text, how often each character followed the last four. (What followed the last three, two and one gets a share of the probability, and every character a little, so that none gets 0.)
+On text that it was trained on it pays less: part of what it has learned holds there alone. Is the first number good? A rival has no network at all. A **5-gram count** looks up, in the training text, how often each character followed the last four. (What followed the last three, two and one gets a share of the probability, and every character a little, so that none gets 0.)
 """
 
 # %%
@@ -273,9 +279,9 @@ predict("count_or_network")
 
 # %% [markdown]
 r"""
-The count pays ‹2.17› bits on the same topics, and the network no less. A larger network paid less: three layers of width 96, trained for 4,000 steps on texts of 128 characters, paid ‹2.05› in the one run that we made ([evidence](evidence/06_transformer_evidence.ipynb)).
+The count pays ‹2.17› bits on the same topics, and our network a little more. (A larger one, trained longer on longer texts, paid ‹2.05›, in the one run that we made: [evidence](evidence/06_transformer_evidence.ipynb).)
 
-Why is ours no better than a count? It reads up to 64 characters. How many of them help?
+Our network reads up to 63 characters, and the count four. How many of the 63 help?
 """
 
 # %%
@@ -284,19 +290,15 @@ predict("how_far")
 # %%
 gpt_figures.prompts(bits)  # beside counts of the last one to seven characters
 
-# %% tags=["nbval-ignore-output"]
-for n in (1, 2, 4, 8, 16, 32, 64):  # up to n characters before it, and more than n / 2
-    print(f"{n}: {bits[n // 2 : n].mean():.1f}", end="   ")
-
 # %% tags=["proof"]
 assert quick() or (bits[0] > 3.8 and bits[4:8].mean() < 2.6)
 assert quick() or bits[4:8].mean() - bits[32:].mean() < 0.2
 
 # %% [markdown]
 r"""
-After one character the network pays about 4 bits, and after five to eight about «2.3». From there on the curve is nearly flat: what stands farther back hardly helps it. The counts of one to seven characters lie lower. So from the same few characters a count gets more, and the long prompt does not make up for it. That fits the circles of section 2: once the last few characters return, the likeliest next one returns, too.
+After one character the network pays about 4 bits, after five to eight less than 2.5. From there on the curve is nearly flat: what stands farther back hardly helps it. The counts of one to seven characters lie lower. So from the same few characters a count gets more, and the long prompt does not make up for it. (Why the count gets more, this does not say.) It fits the circles of section 2: once the last few characters return, the likeliest next one returns, too.
 
-**"It needs an encoder to understand the prompt."** The stack that writes has read the prompt itself, as each curve point shows. But reading a prompt and using all of it are two things.
+**"It needs an encoder to understand the prompt."** There is no encoder, and the more of the prompt stands there, the less the model pays: the stack that writes has read it. But reading a prompt and using all of it are two things.
 
 ## In real work
 
@@ -309,14 +311,9 @@ predict("longer")
 # %% tags=["trained"]
 texts = test.unfold(0, 257, 101)  # texts of 257 characters
 n = to_device(torch.arange(256))
-near = n[:, None] - n < 64  # True: the key is at most 63 positions back
+near = n[:, None] - n < 63  # True: the key is no farther back than in training
 everything, near_only = paid(texts), paid(texts, causal(256, device=n.device) & near)
-
-# %% tags=["nbval-ignore-output"]
-print("positions     all keys   64 keys at most")
-for i in range(0, 256, 64):
-    four = everything[i : i + 64].mean(), near_only[i : i + 64].mean()
-    print(f"{i:3} to {i + 63:3}   {four[0]:8.1f}   {four[1]:8.1f}")
+gpt_figures.beyond({"all keys": everything, "the last 63 keys": near_only})
 
 # %% tags=["proof"]
 assert quick() or (everything[:64].mean() < 2.6 and everything[192:].mean() > 4)
@@ -324,11 +321,11 @@ assert quick() or near_only[192:].mean() < 2.6
 
 # %% [markdown]
 r"""
-Beyond 64 the model pays half a bit more, and beyond 128 nearly as much as one that knows nothing. Is the distance to blame? In the last column a mask hides all keys that are farther back than in training, and nothing else is changed: the model is as good as ever. So mask what is farther away (part 09), or hand in the last 64 tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
+Up to twice the length the model pays some half a bit more, beyond it over 5 bits, more than after a single character. (How steep the fall is differs: in 05c it was slow.) In the second curve a mask hides all keys that are farther back than in training, and the model is as good as ever. So late positions do no harm by themselves; keys that are too far or too many do. Mask them (part 09), or hand in the last tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
 
 ## To carry away
 
-The file that you carried away from 06b holds this model, too: `Transformer(96, encoder=False, rotary=True)`, a decoder alone. Its `write` chooses each token with this function:
+At temperature 1 the many unlikely characters are drawn often enough to break words. Two options cut them off. `top_k=5` keeps the five likeliest. `top_p=0.9` keeps the likeliest until they have 0.9 together: of 0.6, 0.25, 0.1, 0.05 it keeps three, since two have only 0.85. With these options `write` in your `carry/transformer.py` chooses each token:
 """
 
 # %%
@@ -338,7 +335,7 @@ show_source(carried.probabilities)
 
 # %% [markdown]
 r"""
-Two options cut off unlikely tokens. `top_k=5` keeps the five likeliest. `top_p=0.9` keeps the likeliest until they have 0.9 together: of 0.6, 0.25, 0.1, 0.05 it keeps three, since two have only 0.85. (`sort` and `cumsum` find them, and `scatter` puts them back in the order of the vocabulary.)
+`sort` puts the likeliest first, `p.cumsum(-1) - p` is what stands before each, and `scatter` puts each probability back at its token. (The model of this part is `Transformer(96, encoder=False, rotary=True)` there.)
 
 ## The first word once more
 """
@@ -348,7 +345,7 @@ kept = {}
 for text in ("The ", "The statemen"):
     p = carried.probabilities(after(text), top_p=0.9)
     kept[text], best = int((p > 0).sum()), after(text).argmax()
-    print(f"{text!r}: {kept[text]} characters have 0.9 together,", end=" ")
+    print(f"{text!r}: kept by top_p=0.9: {kept[text]} of 96,", end=" ")
     print(f"first {writer.characters[best]!r} with {after(text).softmax(-1)[best]:.2f}")
 
 # %% tags=["proof"]

@@ -1,6 +1,7 @@
 """Figures of part 06e: what positions are worth, what a temperature does, how far a prompt reaches."""
 
 from collections.abc import Mapping, Sequence
+from math import log
 
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -26,6 +27,39 @@ def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most
         axes.set_title(f"temperature {temperature:g}", loc="left", fontsize=9.5)
     grid[0][0].set_ylabel("probability")
     return figure
+
+
+def training(rows: Sequence[Mapping]) -> Picture:
+    """Of the rows of a History."""
+    curve = [row["step"] for row in rows], [row["loss"] / log(2) for row in rows]
+    return lines(
+        {"bits of a character": {"training text": curve}},
+        height=2.6,
+        x_axis="step",
+        y_limits=(0, None),
+        alt="Bits of a character over the steps: over four at first, then a fall that becomes slower.",
+        caption="Each point is the mean of 180 steps.",
+    )
+
+
+def beyond(curves: Mapping[str, Tensor]) -> Picture:
+    """{name: bits at each position (n,)}, in means of sixteen."""
+    means = {name: bits.view(-1, 16).mean(1).tolist() for name, bits in curves.items()}
+    return lines(
+        {
+            "bits of the next character": {
+                name: (list(range(8, 16 * len(m), 16)), m) for name, m in means.items()
+            }
+        },
+        height=2.8,
+        x_axis="position",
+        y_limits=(0, 7),
+        alt=(
+            "Bits over the position. With all keys the curve is flat up to 64, rises a little up to 100 and"
+            " then steeply to over five; with the last 63 keys it stays flat to the end."
+        ),
+        caption="Test topics; each point is the mean of sixteen positions.",
+    )
 
 
 def prompts(bits: Tensor) -> Picture:

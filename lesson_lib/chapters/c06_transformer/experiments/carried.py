@@ -45,12 +45,17 @@ def misled() -> Sentences:
     return given.take(given.misleading.nonzero()[:: RECIPE["every"], 0])
 
 
-def routes() -> dict[int, list[float]]:
-    """Stored, by seed: shares of right verbs where the gap may not see, in all four heads, the subject, the
-    next word, both, the next word but one."""
-    names = ("subject", "behind", "subject and behind", "control")
-    rows = (row for row in results("carried")["rows"] if row["layer"] is None)
-    return {row["seed"]: [row["unread"][name] for name in names] for row in rows}
+def routes() -> dict[str, dict[int, float]]:
+    """Stored: what is hidden in all four heads, and by seed the share of right verbs."""
+    rows = {row["seed"]: row | row["unread"] for row in results("carried")["rows"] if row["layer"] is None}
+    names = {
+        "the subject": "subject",
+        "the next word": "behind",
+        "both": "subject and behind",
+        "the subject, from the next word as well": "two",
+        "the next word but one": "control",
+    }
+    return {name: {seed: row[key] for seed, row in rows.items()} for name, key in names.items()}
 
 
 def blind(given: Sentences, who: str) -> Tensor:
