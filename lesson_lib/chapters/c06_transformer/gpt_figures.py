@@ -55,8 +55,8 @@ def beyond(curves: Mapping[str, Tensor]) -> Picture:
         x_axis="position",
         y_limits=(0, 7),
         alt=(
-            "Bits over the position. With all keys the curve is flat up to 64, rises a little up to 100 and"
-            " then steeply to over five; with the last 63 keys it stays flat to the end."
+            "Bits over the position. With all keys the curve is flat up to about 100 and then rises steeply"
+            " to over five; with the last 63 keys it stays flat to the end."
         ),
         caption="Test topics; each point is the mean of sixteen positions.",
     )
@@ -64,8 +64,9 @@ def beyond(curves: Mapping[str, Tensor]) -> Picture:
 
 def prompts(bits: Tensor) -> Picture:
     """Bits at each position (n,), beside the stored counts of the experiment "gpt"."""
-    ends = [1 << i for i in range(len(bits).bit_length())]  # means of positions after 1, 2, 3-4, 5-8 ...
-    means = [bits[end // 2 : end].mean().item() for end in ends]
+    parts = {n: bits[n - 1 : n] for n in range(1, 9)}  # after n characters; from 9 on means up to n
+    parts |= {n: bits[n // 2 : n] for n in (16, 32, 64) if n // 2 < len(bits)}
+    ends, means = list(parts), [part.mean().item() for part in parts.values()]
     counted = sorted((row["n"] - 1, row["bits"]) for row in results("gpt")["rows"] if row["kind"] == "n-gram")
     seen, paid = zip(*counted[1:], strict=True)  # without the count of single characters, which sees none
     return lines(
@@ -79,5 +80,5 @@ def prompts(bits: Tensor) -> Picture:
             " up to eight characters and is nearly flat after that; the count's, which ends at seven, lies"
             " below it."
         ),
-        caption="Test topics. GPT: means over 1, 2, 3 to 4, 5 to 8 characters, and so on; count: stored.",
+        caption="Test topics. GPT: after 1 to 8 characters, then means up to 16, 32, 63; count: stored.",
     )
