@@ -146,6 +146,7 @@ GIVEN = {
     c05.live_stretch: lambda: given({"as trained": [0.9, 0.5, 0.4, 0.3]}),
     bert_figures.gap: lambda: given(WORDS, rand(2, 2, 3, 3)),
     bert_figures.looks: lambda: given(rand(2, 2), 0.31),
+    bert_figures.stored_looks: lambda: given(0),
     bert_figures.blinded: lambda: given(SHARES),
     c06.company: lambda: given([2, 8, 32], [0.5, 0.3, 0.1]),
     c06.by_depth: lambda: given(norms.best(rows("norms"), "depth", ("norm_first", "rise", "layers"))),

@@ -117,7 +117,7 @@ for rule in ("nearest noun", "first noun"):
 
 # %% [markdown]
 r"""
-Two simple rules take the verb's number from the nearest noun before it, or from the first noun of the sentence; the better one is wrong in one of five. A sentence is **misleading** if nouns stand between subject and verb, and every noun before the verb but the subject has the wrong number. (No test sentence is used in training.)
+Two simple rules take the verb's number from the nearest noun before it, or from the first noun of the sentence. In the first sentence the first noun, *letter*, is wrong; in the second both are, *woman* and *horse*. Even the better rule is wrong in one of five. A sentence is **misleading** if nouns stand between subject and verb, and every noun before the verb but the subject has the wrong number. (No test sentence is used in training.)
 
 ## 2 · Hide words and ask
 
@@ -149,7 +149,7 @@ for seen, n, _, chosen in zip(*questions(drawn.words, drawn.lengths, generator),
 r"""
 In the first sentence word 4, *keys*, became a random word; the other chosen words became `[mask]`.
 
-The model will give logits (b, n, 74) for the 74 words of this language. A word that was not chosen stands in the input: visible words would only be copied. So logits are compared with the true words at the chosen positions alone.
+The model will give logits (b, n, 74) for the 74 entries of its vocabulary. A word that was not chosen stands in the input: visible words would only be copied. So logits are compared with the true words at the chosen positions alone.
 """
 
 # %% [markdown] tags=["exercise:hidden_loss"]
@@ -249,7 +249,7 @@ predict("blind_one_head")
 
 # %% [markdown]
 r"""
-Inside `with model_of.changed(...)` one head of one layer gets your mask, in addition to the padding mask. We also need a **control**: in the same head, hide another word, the one after the subject (in our sentence *to*). A control must be able to fail. This one can: in layer 0 that word may have looked at the subject, and then it carries the subject's number.
+Inside `with model_of.changed(...)` one head of one layer gets your mask, in addition to the padding mask. We also need a **control**: in the same head, hide another word, the one after the subject (in our sentence *to*). A control must be able to fail. This one can: in layer 0 that word may have looked at the subject, and then it carries the subject's number. (In this head it has little weight, so we expect little.)
 """
 
 # %% tags=["trained"]
@@ -306,7 +306,15 @@ Without the look all answers are singular: now *cabinet* and *lamp* decide. With
 
 ## 4 · Two more runs
 
-**"Now we know how a BERT finds the subject."** That was one model; call it run 0. Runs 1 and 2 have the same sentences and steps, but other first weights and batches, and are as good. In run 2 no head follows the subject: from the masked position, the best has its largest weight there in only ‹0.28› of the sentences. And indeed, hide the subject from the masked position in all four heads, and ‹0.95› of the misleading verbs stay right. So where does the number come from? Our control, the next word, could be a suspect.
+**"Now we know how a BERT finds the subject."** That was one model; call it run 0. Runs 1 and 2 have the same sentences and steps, but other first weights and batches, and are as good. Here is how often the largest weight lies on the subject in run 2:
+"""
+
+# %%
+bert_figures.stored_looks(2)
+
+# %% [markdown]
+r"""
+No head follows the subject: the best does so less often than the best fixed distance. And indeed, hide the subject from the masked position in all four heads, and ‹0.95› of the misleading verbs stay right. So where does the number come from? Our control, the next word, could be a suspect.
 """
 
 # %%
@@ -322,17 +330,17 @@ r"""
 These are shares of right verbs in the misleading sentences. The last line is a new control, the second word after the subject (*the* in our sentence): it costs nothing.
 
 - Run 0 has one route. Without the subject «0.10» stay right, and the next word does not matter.
-- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07». So each word can stand in for the other.
-- Run 1 has the same two, «0.60» and «0.73»; a quarter, «0.24», stays right by some way that we have not found.
+- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07». So the next word stands in for the subject nearly always, the subject for the next word in two of three sentences.
+- Run 1 has the same two, «0.60» and «0.73». Without both «0.24» stay right, more than in the other runs, by a way that we have not found.
 
-How does the next word know the number? Hide the subject from the next word, too: run 2 falls to «0.14». So the number goes in two steps:
+How does the next word know the number? Hide the subject from the next word, too: run 2 falls from «0.95» to «0.14», run 1 from «0.60» to «0.19». There are only two layers, and in layer 1 the masked position reads what left layer 0. So *to* must have looked at *keys* in layer 0:
 
 ```
 layer 0    keys <--- to            "to" looks at "keys"
 layer 1    to <--- [mask]          the masked position looks at "to"
 ```
 
-**"The map of run 2 hardly shows a look at the subject, so this look does not matter."** It does: with the next word hidden, it alone keeps «0.69» right, against «0.07» without it. A weight need not be the largest to carry a number. And if two things can replace each other, hiding one of them looks harmless; so hide both as well.
+**"The map of run 2 hardly shows a look at the subject, so this look does not matter."** It does: with the next word hidden, it alone keeps «0.69» right, against «0.07» without it. A weight need not be the largest to carry a number. And where one thing can replace another, hiding one can look harmless. So hide each, and then both.
 
 **A map is a lead; an intervention is a test.**
 
@@ -358,7 +366,7 @@ assert quick() or abs(wrong - right) > 0.2
 
 # %% [markdown]
 r"""
-With −100 it is the loss that you wrote, on one batch. Without, it is a third of that, and looks better than the model is: at most positions the answer stands in the input. (Padding is left out of both.)
+With −100 it is the loss that you wrote, on one batch. Without, it is a third of that, and looks better than the model is: at most positions the answer stands in the input. (These are not quite free, since a visible word may be a wrong one. Padding is left out of both.)
 
 A model trained on hidden words is a start for other tasks: put a small read-out on its rows, and train on with a few labelled texts. This is called **fine-tuning**.
 
@@ -366,7 +374,7 @@ A model trained on hidden words is a start for other tasks: put a small read-out
 
 - 15 % are chosen, most become `[mask]`; the loss asks at all chosen positions.
 - Blind one head to one word, with a control that could fail.
-- Another seed may take another route, through another word; hide one thing at a time, and both.
+- Another run may take another route, through another word. Hide each suspect alone, then both.
 
 **Sources.** Devlin et al. 2018 (arXiv:1810.04805); Linzen et al. 2016 (arXiv:1611.01368); Jain & Wallace 2019, *Attention is not Explanation* (arXiv:1902.10186). Seeds, claims: [evidence](evidence/06_transformer_evidence.ipynb).
 

@@ -30,7 +30,7 @@ def gap(axes: Axes, words: Sequence[str], weights: Tensor) -> None:
     trim(axes.figure)
 
 
-def looks(shares: Tensor, by_distance: float) -> Picture:
+def looks(shares: Tensor, by_distance: float, caption: str = "2,800 test sentences.") -> Picture:
     """Shares (layers, heads), and the share that the best fixed distance hits."""
     n_layers, n_heads = shares.shape
     return bars(
@@ -43,9 +43,20 @@ def looks(shares: Tensor, by_distance: float) -> Picture:
         y_axis="largest weight on the subject",
         marks={"best fixed distance": by_distance},
         limits=(0, 1.12),
-        alt="Bars for four heads, a line for the best fixed distance. Only layer 1, head 1 is above it.",
-        caption="2,800 test sentences.",
+        alt=(
+            "Bars for four heads, a line for the best fixed distance. Layer 1, head 1 is the highest,"
+            f" {'above' if shares[-1, -1] > by_distance else 'below'} the line."
+        ),
+        caption=caption,
     )
+
+
+def stored_looks(seed: int) -> Picture:
+    """`looks` of the stored run with this seed."""
+    rows = [row for row in results("bert")["rows"] if row["seed"] == seed]
+    (trained,) = [row for row in rows if row["kind"] == "trained"]
+    shares = [row["largest"] for row in rows if row["kind"] == "probe"]
+    return looks(Tensor(shares).view(2, 2), trained["best_offset"], f"Stored run {seed}, the same sentences.")
 
 
 def by_nouns_between() -> Picture:

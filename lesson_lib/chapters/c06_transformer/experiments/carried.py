@@ -52,7 +52,7 @@ def routes() -> dict[str, dict[int, float]]:
         "the subject": "subject",
         "the next word": "behind",
         "both": "subject and behind",
-        "the subject, from the next word as well": "two",
+        "the subject, also from the next word": "two",
         "the next word but one": "control",
     }
     return {name: {seed: row[key] for seed, row in rows.items()} for name, key in names.items()}
