@@ -341,6 +341,18 @@ class Chain:
         return p.log()
 
 
+def test_a_beginning_with_padding_is_refused():
+    model = transformer.Transformer(17, encoder=False, d_model=12, n_heads=3)
+    with pytest.raises(ValueError, match="of one length"):
+        transformer.write(model, torch.tensor([[3, 4, 5], [3, 0, 0]]))
+
+
+@pytest.mark.parametrize("options", [{"top_p": 0.0}, {"top_k": 0}])
+def test_the_likeliest_token_is_never_cut_off(options):
+    p = transformer.probabilities(torch.tensor([[0.0, 2.0, 1.0]]), **options)
+    assert p.tolist() == [[0.0, 1.0, 0.0]]
+
+
 def test_a_beam_finds_the_likeliest_text():
     begin = torch.tensor([[1]])
     assert transformer.write(Chain(), begin).tolist() == [[3, 2]]

@@ -7,7 +7,7 @@
     reads_ahead                              a test: does a position see later tokens?
     python transformer.py                    learns dates in four languages, and writes one
 
-Tokens are whole numbers (b, n), padded with 0 on the right; 1 starts a text and 2 ends it.
+Tokens are whole numbers (b, n), padded with 0 on the right; 1 starts a text, 2 ends it: yours begin at 3.
 """
 
 import datetime
@@ -189,20 +189,20 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         return F.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits)
     p, order = (logits / temperature).softmax(-1).sort(-1, descending=True)
     if top_k is not None:
-        p[..., top_k:] = 0
+        p[..., max(1, top_k) :] = 0
     if top_p is not None:
         p = p / p.sum(-1, keepdim=True)
-        p = p.masked_fill(p.cumsum(-1) - p >= top_p, 0)  # the likelier ones have top_p already
+        p = p.masked_fill(p.cumsum(-1) - p >= max(top_p, 1e-9), 0)  # the likelier ones have top_p already
     p = torch.zeros_like(p).scatter(-1, order, p)
     return p / p.sum(-1, keepdim=True)
 
 
 @torch.no_grad()
 def write(model, begin, source=None, *, longest=100, generator=None, **options):
-    """Tokens (b, at most `longest`) that continue begin (b, n), up to END, then PAD.
-
-    Options as in `probabilities`, but greedy unless they say otherwise: temperature=0.
-    """
+    """Tokens (b, at most `longest`) that continue begin (b, n), up to END, then PAD; greedy, unless `options`
+    (those of `probabilities`) say otherwise."""
+    if (begin == PAD).any():
+        raise ValueError("beginnings must be of one length: padding in them would be read as text")
     memory, written, new, cache = model.encode(source), [], begin, {}
     done = torch.zeros_like(begin[:, :1], dtype=torch.bool)
     for _ in range(longest):

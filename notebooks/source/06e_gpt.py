@@ -335,7 +335,7 @@ show_source(carried.probabilities)
 
 # %% [markdown]
 r"""
-`sort` puts the likeliest first, `p.cumsum(-1) - p` is what stands before each, and `scatter` puts each probability back at its token. (The model of this part is `Transformer(96, encoder=False, rotary=True)` there.)
+`sort` puts the likeliest first, `p.cumsum(-1) - p` is what stands before each, and `scatter` puts each probability back at its token. (The model of this part is `Transformer(99, encoder=False, rotary=True)` there: our 96 characters behind the file's three tokens for padding, start and end.)
 
 ## The first word once more
 """
