@@ -151,8 +151,8 @@ predict("least_sure")
 tokens = torch.cat([start, written])
 for i in range(len(written)):
     chances, best = score_next(tokens[: i + 1]).softmax(-1).topk(2)
-    first, second = (names[token] for token in best.tolist())
-    print(f"{i:2}  {first:3} {chances[0]:.2f}   {second:3} {chances[1]:.2f}")
+    one, other = (names[token] for token in best.tolist())
+    print(f"{i:2}  {one:3} {chances[0]:.2f}   {other:3} {chances[1]:.2f}")
 
 # %% [markdown]
 r"""

@@ -60,7 +60,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # that begins with B has .40. **Beam search** keeps the best few beginnings of a text; their number is the **width**. Each beginning is continued by every token, and of all these continuations
 # the likeliest are kept. `total` (width,) holds the log-probability of each beginning, `logs` (width, tokens) that of each next token behind it. **Write one step.**
 #
-# On single dates a beam of four writes no more right answers than the greedy loop; on three dates in one text it brings 12 to 24 of 1,000 ([evidence](../evidence/06_transformer_evidence.ipynb)).
+# On single dates a beam of four writes no more right answers than the greedy loop; on three dates in one text it brings 12 to 24 of 1,000 (evidence of chapter 06, section 4).
 
 
 # %% [markdown] tags=["exercise:k_best_probabilities"]
