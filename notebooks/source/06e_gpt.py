@@ -213,7 +213,7 @@ def after(text):
         return gpt_logits(writer, tokens[None])[0, -1].cpu()
 
 
-shares = {t: heat(after("The "), t) for t in (0.5, 1.0, 2.0)}
+shares = {t: heat(after("The ").double(), t) for t in (0.5, 1.0, 2.0)}
 gpt_figures.temperatures(writer.characters, shares)
 
 # %% tags=["proof"]
@@ -287,7 +287,7 @@ Our network reads up to 63 characters, and the count four. How many of the 63 he
 # %%
 predict("how_far")
 
-# %%
+# %% tags=["trained"]
 gpt_figures.prompts(bits)  # beside counts of the last one to seven characters
 
 # %% tags=["proof"]
