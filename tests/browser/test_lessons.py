@@ -182,7 +182,9 @@ def test_the_machine_is_opened_layer_by_layer(notebook):
 def test_a_text_is_typed_and_continued(notebook):
     explorer = notebook.widget("ContinuationExplorer(")
     said, text = explorer.root.locator("p[role=status]"), explorer.root.locator("pre")
-    assert said.inner_text().startswith("Made at temperature 1.00") and text.inner_text().startswith("If the ")
+    assert said.inner_text().startswith("Made at temperature 1.00") and text.inner_text().startswith(
+        "If the "
+    )
     assert explorer.press(explorer.controls("slider")[0], "ArrowLeft") is not None
     assert "Press" in said.inner_text()
     box = explorer.root.locator("input[type=text]").first
