@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from lesson_lib import positions as library
+from lesson_lib import scalings
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Transformer
 from lesson_lib.chapters.c06_transformer.experiments.translation import carried_names
@@ -23,6 +25,7 @@ FOLDER = ROOT / "notebooks" / "carry"
 FILES = {  # name -> what it may import, its lines at most; in its __main__ what makes its training short
     "attention": ({"torch"}, 150, ("range(1, 801)", "range(1, 4)")),
     "transformer": ({"torch", "datetime", "math"}, 300, ("steps=800", "steps=3")),
+    "positions": ({"torch", "math"}, 150, ("n, d = 18, 16", "n, d = 5, 16")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -38,7 +41,7 @@ def carried(name: str):
     return module
 
 
-attention, transformer = carried("attention"), carried("transformer")
+attention, transformer, positions = map(carried, FILES)
 
 
 def test_each_file_is_known():
@@ -279,12 +282,12 @@ def test_padding_changes_nothing():
 def test_it_does_not_read_ahead_and_the_test_sees_one_that_does():
     model, _ = transformers()
     source, target = texts([7]), texts([6], seed=1)
-    assert transformer.reads_ahead(model, target, 2, source).eq(0).all()
+    assert transformer.reads_ahead(model, target, source).eq(0).all()
 
     def peeking(tokens, source):
         return model(tokens, source) + model(tokens, source).roll(-1, 1)
 
-    assert (transformer.reads_ahead(peeking, target, 2, source) > 0).tolist() == [False, *5 * [True]]
+    assert (transformer.reads_ahead(peeking, target, source) > 0).tolist() == [False, *5 * [True]]
 
 
 LOGITS = torch.tensor([[2.0, 0.0, 1.0, -1.0]])
@@ -374,3 +377,69 @@ def test_a_beam_of_all_texts_is_the_best_of_all():
     best = max(scores, key=scores.get)
     assert tuple(written[0].tolist()) == best
     assert_close(total[0], scores[best], check_dtype=False)
+
+
+@pytest.mark.parametrize("start", [0, 7])
+@pytest.mark.parametrize("halves", [False, True])
+def test_rotary_is_the_librarys_gradients_too(start, halves):
+    (x,) = tensors((B, H, N, 16))
+    pairing = "half-split" if halves else "interleaved"
+    for turns in (None, library.frequencies(16) / 4):
+        mine = positions.rotary(x, start, turns, halves=halves)
+        theirs = library.rotary(x, start, pairing=pairing, frequencies=turns)
+        assert_close(mine, theirs)
+        grads = [
+            torch.autograd.grad(one.square().flatten(0, -2)[:, ::3].sum(), x)[0] for one in (mine, theirs)
+        ]
+        assert_close(*grads)
+
+
+def test_a_part_of_the_columns_turns():
+    (x,) = tensors((N, 16))
+    mine = positions.rotary(x, 3, part=0.25)
+    assert_close(mine[:, :4], library.rotary(x[:, :4].contiguous(), 3))
+    assert torch.equal(mine[:, 4:], x[:, 4:])
+
+
+def test_angles_keep_their_bits_in_bfloat16():
+    x = torch.ones(1, 4)
+    mine = positions.rotary(x.bfloat16(), 1001)
+    assert_close(mine.float(), positions.rotary(x, 1001), atol=0.02, rtol=0)
+
+
+def test_codes_biases_and_stretched_frequencies_are_the_librarys():
+    assert_close(positions.sinusoidal(N, 16), library.sinusoidal(N, 16))
+    assert_close(positions.sinusoidal(N, 16, start=M), library.sinusoidal(N + M, 16)[M:])
+    assert_close(positions.alibi(N, 8), library.alibi(N, 8))
+    assert_close(positions.alibi(N, 8, n=2), library.alibi(N, 8)[:, -2:])
+    assert_close(positions.linear(16, 4), scalings.linear(16, 4))
+    assert_close(positions.ntk(16, 4), scalings.ntk(16, 4))
+    assert_close(positions.yarn(64, 4, 512), scalings.yarn(64, 4, 512))
+    assert_close(positions.llama3(64, 8, 512, fast=5), scalings.llama3(64, 8, 512, fast=5))
+    table = torch.randn(N, D)
+    assert torch.equal(positions.learned(table, 2, start=N - 2), table[-2:])
+    with pytest.raises(ValueError, match="the table ends at position 6, and 7 is asked for"):
+        positions.learned(table, 2, start=N - 1)
+
+
+def test_relative_scores_are_shaws_gradients_too():
+    q, k = tensors((B, H, M, D), (B, H, N, D))
+    shaw = library.Shaw(D, radius=2).double()
+    torch.nn.init.normal_(shaw.key_rows)
+    mine = (q @ k.mT + positions.relative(q, shaw.key_rows, N)) / D**0.5
+    theirs = shaw(q, k)
+    assert_close(mine, theirs)
+    grads = [torch.autograd.grad(one.square().sum(), (q, shaw.key_rows)) for one in (mine, theirs)]
+    assert_close(*grads)
+
+
+def test_the_test_of_shifts_tells_places_from_distances():
+    torch.manual_seed(0)
+
+    def added(q, k, start):
+        codes = positions.sinusoidal(len(q), 16, start)
+        return (q + codes) @ (k + codes).T
+
+    assert positions.shifts(lambda q, k, s: positions.rotary(q, s) @ positions.rotary(k, s).T) < 1e-4
+    assert positions.shifts(lambda q, k, s: q @ k.T + positions.alibi(len(k), 8)[0]) == 0
+    assert positions.shifts(added) > 1

@@ -185,14 +185,12 @@ def whole(classes: Tensor) -> Tensor:
     return (number[:, None] << 4) + torch.arange(classes.shape[1], device=classes.device)
 
 
-def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -> float:
-    """The best share of right tags, over words of the classes `among`, for any tagger that sees no more than
-    `sight`.
+def table(
+    sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES
+) -> Float[Tensor, "sights tags"]:
+    """How probable each sight is together with each tag, over words of the classes `among`; exact, float64.
 
-    Tokens that look the same must get the same tag; the best one is the most probable. So: the probability of
-    each pair of a sight and a tag, the largest of each sight, all added up, over the probability of all
-    tokens. Exact.
-    Source: the Bayes classifier.
+    Raises ValueError for a class that there is not.
     """
     unknown = [name for name in among if name not in CLASSES]
     if unknown or not among:
@@ -201,10 +199,20 @@ def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -
     counted = torch.isin(classes, _cpu([CLASSES.index(name) for name in among], torch.int64))
     mass = probability[:, None].expand_as(classes)[counted]
     seen = sight(classes)[counted].unique(return_inverse=True)[1]
-    table = mass.new_zeros(int(seen.max()) + 1, len(TAGS))
-    table.view(-1).index_add_(0, seen * len(TAGS) + tags[counted], mass)
+    found = mass.new_zeros(int(seen.max()) + 1, len(TAGS))
+    found.view(-1).index_add_(0, seen * len(TAGS) + tags[counted], mass)
+    return found
+
+
+def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -> float:
+    """The best share of right tags, over words of the classes `among`, for any tagger that sees no more than
+    `sight`: the largest probability of each row of `table`, all added up, over the probability of all tokens.
+
+    Source: the Bayes classifier.
+    """
+    found = table(sight, among)
     # sums of parts may pass the sum of all by rounding
-    return min(1.0, (table.amax(1).sum() / mass.sum()).item())
+    return min(1.0, (found.amax(1).sum() / found.sum()).item())
 
 
 def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sentences:

@@ -8,11 +8,11 @@ VALIDATION days of one seed. A text counts as right if no character of the answe
 """
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lesson_lib import require, summary
 from lesson_lib.data import dates as data
@@ -91,6 +91,38 @@ def train(
     name = f"{system}, {dates} date{'s' if dates > 1 else ''}"
     history = fit(model, batches, translator.loss, steps=steps, lr=lr, seed_number=seed, name=name)
     return model, history
+
+
+class Pieces(NamedTuple):
+    """What a trained machine that looks back consists of, for one text at a time."""
+
+    begin: Callable[[str], tuple[Tensor, Tensor]]  # the encoder's states, the decoder's first
+    w_query: Tensor  # (d_state, d_hidden)
+    w_key: Tensor  # (d_read, d_hidden)
+    v: Tensor  # (d_hidden,)
+    embed: Callable[[str], Tensor]  # a character's row; also of "start"
+    core: Callable[[Tensor, Tensor], Tensor]  # the new state
+    best: Callable[[Tensor], str]  # the character whose score is largest; also "end"
+
+
+def pieces(model: Translator) -> Pieces:
+    """The pieces of a `Translator` whose decoder is an `AttentionDecoder` with the additive score."""
+    names = ["padding", "start", "end", *model.vocabulary.characters]
+    decoder, score = model.decoder, model.decoder.score
+
+    def begin(text: str) -> tuple[Tensor, Tensor]:
+        begun = model.start(*to_device(model.vocabulary.encode([text])))
+        return begun.encoded.states[0], begun.decoder[0]
+
+    return Pieces(
+        begin,
+        score.w_query.weight.T,
+        score.w_key.weight.T,
+        score.v,
+        lambda name: model.embed_target.weight[names.index(name)],
+        lambda seen, state: decoder.core(seen, state),
+        lambda row: names[int(model.read(row).argmax())],
+    )
 
 
 @torch.no_grad()

@@ -164,7 +164,7 @@ def loss_of(model, target, source=None):
 
 
 def train(model, draw, steps, *, rate=6e-3, warm_up=0.1, clip=1.0, every=100):
-    """Train in place. `draw()` gives a batch: (target, source), or (target,) for a decoder alone."""
+    """Train in place. `draw()` gives (target, source), or (target,) for a decoder; 6e-3 suits d_model=64."""
     optimizer = torch.optim.Adam(model.parameters())
     model.train()
     for step in range(1, steps + 1):
@@ -239,13 +239,13 @@ def beam(model, begin, source=None, *, width=4, longest=100):
 
 
 @torch.no_grad()
-def reads_ahead(model, target, other, source=None):
-    """For each position i of target (b, n): how far the logits before i move when its token becomes
-    `other`, in all. Zeros where nothing reads ahead. Call model.eval() first: dropout moves them, too."""
+def reads_ahead(model, target, source=None):
+    """For each position i of target (b, n): how far the logits before i move, in all, when another token
+    stands there. Zeros where nothing reads ahead. Call model.eval() first: dropout moves them, too."""
     before, moved = model(target, source), []
     for i in range(target.shape[1]):
         changed = target.clone()
-        changed[:, i] = other
+        changed[:, i] = (changed[:, i] + 1) % before.shape[-1]
         moved.append((model(changed, source) - before)[:, :i].abs().sum())
     return torch.stack(moved)
 
@@ -297,4 +297,4 @@ if __name__ == "__main__":
     said = [text_of(row) for row in write(model, target[:, :1], source, longest=11)]
     right = sum(one == other for one, other in zip(said, targets, strict=True)) / 500
     print(f"right on unseen days: {right:.2f}\n{sources[0]} -> {said[0]}")
-    print(f"reads ahead: {reads_ahead(model, target[:9], 5, source[:9]).max():.1f}")
+    print(f"reads ahead: {reads_ahead(model, target[:9], source[:9]).max():.1f}")

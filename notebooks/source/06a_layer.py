@@ -1,9 +1,9 @@
 # /// ideas
 # [forgets]
-# says = "behind attentions alone all tokens of a sentence become alike: a token forgets itself"
+# says = "with attention alone all tokens of a sentence become alike: a token forgets itself"
 # motive = "Does the row of *saw* still know that it is *saw*?"
 # shown = "figures.same_way(cosines)"
-# action = 'predict("alike")'
+# action = 'predict("three_attentions")'
 #
 # [residual]
 # says = "residual connection: x + sublayer(x); attention brings news of other tokens, the sum keeps the token's own"
@@ -21,7 +21,7 @@
 # says = "sums make rows grow from layer to layer, scores grow with the square, and softmax saturates"
 # motive = "A norm is cosmetics"
 # shown = "largest weight"
-# action = 'predict("rows_grow")'
+# action = 'predict("twelve_layers")'
 #
 # [layer_norm]
 # says = "LayerNorm: one token's numbers, less their mean, over the root of their variance, times g plus b"
@@ -36,13 +36,13 @@
 # action = "Write it for the order of 2017"
 #
 # [post_norm]
-# says = "with the norm behind the sum (post-norm, 2017), twelve random layers forget the word where outputs are about as long as rows, and keep it where the matrices are smaller"
+# says = "with the norm after the sum (post-norm, 2017), twelve random layers forget the word where outputs are about as long as rows, and keep it where the matrices are smaller"
 # motive = "The sum kept the word through three attentions"
-# shown = "norm behind the sum"
-# action = 'predict("behind_twelve")'
+# shown = "norm after the sum"
+# action = 'predict("twelve_of_yours")'
 #
 # [pre_norm]
-# says = "pre-norm: x + sublayer(norm(x)), a last norm behind the last layer; the row grows and outputs do not, so the word stays, and twelve layers learn"
+# says = "pre-norm: x + sublayer(norm(x)), a last norm after the last layer; the row grows and outputs do not, so the word stays, and twelve layers learn"
 # motive = "Where else could the norm stand?"
 # shown = "length of an output / of its row"
 # action = "def pre_norm_layer"
@@ -96,11 +96,11 @@ warm_up()
 
 # %% [markdown]
 r"""
-Nothing is trained yet. Each word of a vocabulary has a row of 64 random numbers, and three multi-head attentions (part 04) have random matrices. Behind each of them, `norm` brings every row to the same length, 8 (section 3).
+Nothing is trained yet. Each word of a vocabulary has a row of 64 random numbers, and three multi-head attentions (part 04) have random matrices. After each of them, `norm` brings every row to the same length, 8 (section 3).
 """
 
 # %%
-predict("alike")
+predict("three_attentions")
 
 # %%
 table = torch.randn(len(VOCABULARY), 64)
@@ -112,7 +112,7 @@ def norm(x):
 
 
 def in_a_row(words, keep, times=3):
-    """Rows behind so many attentions; with keep=1 each output is added to what came in."""
+    """Rows after so many attentions; with keep=1 each output is added to what came in."""
     x = table[words]  # (b, n, 64)
     for attention in attentions[:times]:
         x = norm(keep * x + attention(x, x, x).output)
@@ -126,13 +126,13 @@ figures.same_way(cosines)
 
 # %% [markdown]
 r"""
-A cosine of 1 means that two rows point in the same direction. On the left, each word agrees with itself alone. In the middle, behind three attentions, all eight rows point the same way. Each output mixes the same eight values, so outputs share more than the inputs did. Rows that are alike ask and answer alike, so the next outputs are still more alike. On the right, each output was *added* to what came in, and the words stay apart.
+A cosine of 1 means that two rows point in the same direction. On the left, each word agrees with itself alone. In the middle, after three attentions, all eight rows point the same way. Each output mixes the same eight values, so outputs share more than the inputs did. Rows that are alike ask and answer alike, so the next outputs are still more alike. On the right, each output was *added* to what came in, and the words stay apart.
 
-How much does a row still know? Here is a ruler for this question. `remembered` takes the sentences of part 01a and fits, by least squares, a linear read-out that names each row's own word. Then it returns the share of new rows that the read-out names right.
+How much does a row still know? Here is a ruler for this question. `remembered` takes the sentences of part 01a and fits, by least squares, a linear read-out that predicts each row's own word. Then it returns the share of new rows for which the prediction is right.
 """
 
 # %%
-print("behind so many attentions     0     1     2     3")
+print("after so many attentions      0     1     2     3")
 for keep, name in enumerate(("outputs alone", "outputs added to the input")):
     named = [
         residual.remembered(lambda w, k=keep, t=times: in_a_row(w, k, t)) for times in range(4)
@@ -142,7 +142,7 @@ for keep, name in enumerate(("outputs alone", "outputs added to the input")):
 
 # %% [markdown]
 r"""
-At the start the read-out names «0.97», all but some rare words. In the first line one attention leaves «0.38», and three leave «0.14». A sentence has about eight words: the row that all of them share still tells which words the sentence has, but not which of them is its own, and a guess is right in 1 of 8. **Behind attention alone, a token forgets itself.** In the second line «0.92» stay.
+At the start the read-out is right for «0.97», all but some rare words. In the first line one attention leaves «0.38», and three leave «0.14». A sentence has about eight words: the row that all of them share still tells which words the sentence has, but not which of them is its own, and a guess is right in 1 of 8. **With attention alone, each of these rows forgets its own word.** In the second line «0.92» stay.
 
 ## 1 · The residual connection
 
@@ -175,7 +175,7 @@ $W_1$ widens a row from its d_model numbers to d_inner hidden ones, usually four
 """
 
 # %%
-predict("rows_grow")
+predict("twelve_layers")
 
 # %%
 def length(rows):
@@ -221,7 +221,7 @@ y --+-------------------(+)-- norm -->
 """
 
 # %% [markdown] tags=["exercise:encoder_layer"]
-# Write it for the order of 2017: the norm stands behind the sum. $x$ is (b, n, d); `attention(query, key, value)` returns the output alone; `norms` holds two functions.
+# Write it for the order of 2017: the norm comes after the sum. $x$ is (b, n, d); `attention(query, key, value)` returns the output alone; `norms` holds two functions.
 
 # %% [markdown]
 r"""
@@ -231,11 +231,11 @@ The sum kept the word through three attentions. **"So it keeps it at any depth."
 """
 
 # %%
-predict("behind_twelve")
+predict("twelve_of_yours")
 
 # %%
-def behind(layer, words, n):
-    """Rows behind the first n of our twelve layers, put together by `layer`."""
+def after_layers(layer, words, n):
+    """Rows after the first n of our twelve layers, put together by `layer`."""
     x = table[words]
     for attention, network in layers[:n]:
         x = layer(x, lambda *qkv, a=attention: a(*qkv).output, network, (norm, norm))
@@ -243,26 +243,26 @@ def behind(layer, words, n):
 
 
 def print_kept(name, layer):
-    kept = [residual.remembered(lambda w, n=n: behind(layer, w, n)) for n in (0, 3, 6, 12)]
+    kept = [residual.remembered(lambda w, n=n: after_layers(layer, w, n)) for n in (0, 3, 6, 12)]
     print(f"{name:21}", *(f"{share:5.2f}" for share in kept))
     return kept[-1]
 
 
-print("behind so many layers     0     3     6    12")
-assert print_kept("norm behind the sum", yours("encoder_layer")) < 0.3
-rows = F.normalize(behind(yours("encoder_layer"), words, 12)[0], dim=-1)
-print(f"smallest cosine of two words behind twelve: {(rows @ rows.T).min():.2f}")
+print("after so many layers      0     3     6    12")
+assert print_kept("norm after the sum", yours("encoder_layer")) < 0.3
+rows = F.normalize(after_layers(yours("encoder_layer"), words, 12)[0], dim=-1)
+print(f"smallest cosine of two words after twelve: {(rows @ rows.T).min():.2f}")
 
 # %% [markdown]
 r"""
-Behind twelve of your layers «0.17» are left: the word is forgotten after all. All rows point the same way again, so do their keys, and each key gets 1 in 8 of the weight: that was the «0.13» of section 3.
+After twelve of your layers «0.17» are left: the word is forgotten after all. All rows point the same way again, so do their keys, and each key gets 1 in 8 of the weight: that was the «0.13» of section 3.
 
 Follow $x$ in the drawing from sum to sum. This road is the **residual stream**, and it meets a norm twice in each layer, 24 times in all. Where else could the norm stand? It can stand in the branch, where a sub-layer reads:
 
 | | one sub-layer |
 |---|---|
 | **post-norm** (2017) | x ← norm(x + sublayer(x)) |
-| **pre-norm** | x ← x + sublayer(norm(x)), and one norm behind the last layer |
+| **pre-norm** | x ← x + sublayer(norm(x)), and one norm after the last layer |
 
 """
 
@@ -281,43 +281,43 @@ def no_norm_layer(x, attention, feed_forward, norms):
     return x + feed_forward(x)
 
 
-print("behind so many layers     0     3     6    12")
+print("after so many layers      0     3     6    12")
 assert print_kept("norm in the branch", pre_norm_layer) > 0.65
 assert print_kept("no norm", no_norm_layer) < 0.2
 
 # %% [markdown]
 r"""
-Depth opens a gap. With the norm in the branch «0.79» are left behind twelve; without a norm «0.08», less than guessing among the sentence's words would. Why? Compare the length of each attention's output with the length of the row that it is added to:
+Depth opens a gap. With the norm in the branch «0.79» are left after twelve; without a norm «0.08», less than guessing among the sentence's words would. Why? Compare the length of each attention's output with the length of the row that it is added to:
 """
 
 # %%
 print("length of an output / of its row   layer 0   layer 11")
-for kind in ("norm behind the sum", "norm in the branch", "no norm"):
+for kind in ("norm after the sum", "norm in the branch", "no norm"):
     x, ratios = table[words], []
     for attention, network in layers:
         for sublayer in (lambda y, a=attention: a(y, y, y).output, network):
             output = sublayer(norm(x) if kind == "norm in the branch" else x)
             ratios.append((length(output) / length(x)).mean())
-            x = norm(x + output) if kind == "norm behind the sum" else x + output
+            x = norm(x + output) if kind == "norm after the sum" else x + output
     print(f"{kind:34} {ratios[0]:5.1f} {ratios[-2]:10.1f}")  # the attentions alone
 
 # %% [markdown]
 r"""
-In layer 0 an output is half as long as its row: the values that it mixes cancel in part. In layer 11 it is as long as its row in two lines, where rows are alike or a query takes one value whole. With the norm in the branch the row grows, and outputs do not.
+In layer 0 an output is half as long as its row, because the values that it averages cancel in part. In layer 11 of post-norm it is as long as its row: the rows are alike, so nothing cancels. Without a norm it is as long, too, because each query takes one value whole. With the norm in the branch the row has grown, and the output has not.
 
-Is this length the cause? Our matrices start with the size of Xavier's rule. Make all 0.58 times as large, the size with which `nn.Linear` starts:
+Is this length the cause? Make the outputs shorter, and change nothing else: divide the last matrix of each sub-layer by 3.
 """
 
 # %%
-for module in (module for pair in layers for module in pair):
-    for parameter in module.parameters():
-        parameter.data *= 0.58
-print("behind so many layers     0     3     6    12")
-assert print_kept("norm behind the sum", yours("encoder_layer")) > 0.9
+for attention, network in layers:
+    attention.w_output.weight.data /= 3
+    network.w_out.weight.data /= 3
+print("after so many layers      0     3     6    12")
+assert print_kept("norm after the sum", yours("encoder_layer")) > 0.9
 
 # %% [markdown]
 r"""
-Now outputs are short beside their rows, and your layer keeps the word. So post-norm forgets where outputs are about as long as rows. After training, a tagger of twelve layers gets ‹.83› of the ambiguous words right in pre-norm and ‹.52› in post-norm ([evidence](evidence/06_transformer_evidence.ipynb)); the post-norm machine of 2017 trained longer. Most of today's models are pre-norm.
+Now outputs are short beside their rows, and your layer keeps the word. So post-norm forgets where outputs are about as long as rows. After training, a tagger of twelve layers gets ‹.83› of the ambiguous words right in pre-norm and ‹.52› in post-norm ([evidence](evidence/06_transformer_evidence.ipynb)); the post-norm machines of 2017 had six layers, and a learning rate that rose slowly. Most of today's models are pre-norm.
 
 ## 5 · The decoder layer
 
@@ -340,7 +340,7 @@ z --+----------------------(+)-- norm -->
 r"""
 ## In real work
 
-torch has these layers. (`dropout` sets numbers to 0 at random in training.) One trap: with `norm_first=True`, which is pre-norm, you must hand in the norm behind the last layer, else long rows go to the read-out:
+torch has these layers. (`dropout` sets numbers to 0 at random in training.) One trap: with `norm_first=True`, which is pre-norm, you must hand in the norm after the last layer, else long rows go to the read-out:
 """
 
 # %%
@@ -353,11 +353,11 @@ for name, final in (("no norm", rows), ("norm", nn.LayerNorm(64)(rows))):
 
 # %% [markdown]
 r"""
-No error is raised, but logits start half as large again, and larger in deeper stacks.
+No error is raised, but the read-out gets rows of «11» in place of «8», and longer ones from a deeper stack.
 
 ## To carry away
 
-In `carry/transformer.py` one loop holds both orders of the norm. Its `Attention(x)` asks x itself, and `Attention(x, memory)` asks the memory. The layer hides nothing by itself: hand in a causal `mask`; `memory_mask` hides the memory's padding. `cache` is for 06c.
+In `carry/transformer.py` one loop holds both orders of the norm. There `attention(x)` lets the rows of x ask each other, and `attention(x, memory)` lets them ask the memory. The layer hides nothing by itself: `mask`, for its own rows, and `memory_mask`, for the memory, are handed in. (`cache` is for 06c.)
 """
 
 # %%
@@ -385,7 +385,7 @@ assert_close(theirs(x, mask=mask, memory=memory), own)
 
 # %% [markdown]
 r"""
-Does the row of *saw* still know that it is *saw*? Behind three attentions «0.14» of the rows are named right; with the sum, «0.92». Behind twelve layers of these matrices it depends on the norm: on the road «0.17», in the branch «0.79».
+Does the row of *saw* still know that it is *saw*? After three attentions the read-out is right for «0.14» of the rows; with the sum, for «0.92». After twelve layers of these matrices it depends on the norm: «0.17» with the norm on the residual stream, «0.79» with the norm in the branch.
 
 **To remember.** Attention brings the news; the sum keeps who you are.
 

@@ -109,7 +109,7 @@ explorer
 
 # %% [markdown]
 r"""
-Nearly all of this query's weight lies on the *a* of *mars*. (Layers count from 1 here.) Nobody told the machine where a month stands, nor in which language.
+Nearly all of this query's weight, in head 0 of layer 2, lies on the *a* of *mars*. Nobody told the machine where a month stands, nor in which language.
 
 ## 1 · From characters to logits
 
@@ -358,7 +358,7 @@ assert quick() or min(said["B", whose] for whose in sources) > 0.98
 
 # %% [markdown]
 r"""
-With its own source A says nearly every token right. With another's it mostly says the other date. B says nearly every token right with both: while it can copy, the source does not matter. These are unseen days: B's loss on them gives no warning either.
+With its own source A says nearly every token right. With another's it mostly says the other date. B says nearly every token right with both: while it can copy, the source does not matter. These are unseen days, so they give no warning either.
 
 Look at our two lines again. At every position but the last, the answer stands one column to the right in the line that goes in, because both are one `target`, shifted. B has found this, which makes its loss nearly 0, so nothing pushes it to read the source. But when it writes, nothing stands to the right of the last token, so B has nothing to copy. From A the causal mask hides the next token, so A had to read the source. You would ship A.
 
@@ -395,7 +395,7 @@ show_source(carried.Transformer.embed, carried.Transformer.decode)
 
 # %% [markdown]
 r"""
-Your two functions take the source last; it is masked where a token is 0, so no `lengths` are needed:
+Your two functions take the source last; it is masked where a token is 0, so no `lengths` are needed. For `other` the test takes the vocabulary's next token:
 """
 
 # %%
@@ -409,12 +409,12 @@ Load the matrices of the machine that we opened first, and let the file write ou
 # %% tags=["trained"]
 again = to_device(carried.Transformer(len(names)))
 again.load_state_dict(translation.carried_names(trained.transformer.state_dict()))
-leak = carried.reads_ahead(again, target, seven, source).max()
+leak = carried.reads_ahead(again, target, source).max()
 print(spell(carried.write(again, target[:, :1], source)), f"   reads ahead by {leak:.1f}")
 
 # %% [markdown]
 r"""
-It does. In training a machine reads only right characters; when it writes, it reads its own. What becomes of one wrong character? Part 06c finds out.
+It does. In training it reads only right characters; when it writes, its own. What becomes of a wrong one? (06c)
 
 **To remember.** If a training loss is too good, suspect a model that reads ahead.
 

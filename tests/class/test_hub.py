@@ -757,6 +757,13 @@ def test_a_killed_hub_comes_back_and_takes_the_servers_over(running, ada):
     wait_for(lambda: len(cullers(running)) == 1, 30)  # the old one has ended with its hub
 
 
+def test_a_killed_proxy_comes_back_with_its_routes(running, ada):
+    kernel, proxy = work_and_save(ada), running.pid("proxy")
+    os.kill(proxy, signal.SIGKILL)
+    wait_for(lambda: running.pid("proxy") not in (0, proxy) and saved(ada) == "my work", 60)
+    assert ada.run(kernel, "print(x)") == "41"
+
+
 def test_a_killed_command_is_started_again_in_the_same_folder(running, ada):
     kernel, server, hub = work_and_save(ada), running.server_pid(ada), running.pid("hub")
     code, old = running.secret("class_code"), instructors_password(running)

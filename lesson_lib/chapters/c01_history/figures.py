@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from statistics import median
 
-import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
@@ -95,32 +94,6 @@ def masks(tables: Mapping[str, Tensor]) -> Picture:
         color_axis="may look",
         alt="Four masks over six words: a diagonal, a band of three, a lower triangle, and a full square.",
         caption="Bright: may look.",
-    )
-
-
-@styled
-def sight(words: Sequence[str], layers: Sequence[Tensor], query: int) -> Picture:
-    """From weights (h, n, n) of each layer, their mean over the heads."""
-    figure, grid = canvas(1, len(layers), width=8.0, height=0.5 + 0.24 * len(words), sharey=True)
-    for number, (axes, weights) in enumerate(zip(grid[0], layers, strict=True), 1):
-        shares = torch.as_tensor(weights).detach().to("cpu").mean(0)
-        axes.barh(
-            range(len(words)), shares[query].tolist(), height=0.6,
-            color=[color(1) if i == query else color(0) for i in range(len(words))],
-        )  # fmt: skip
-        axes.axvline(1 / len(words), color="0.4", linestyle=":", linewidth=1)
-        axes.set_title(f"{words[query]!r}, layer {number}", loc="left")
-        axes.set(
-            yticks=range(len(words)), yticklabels=words, xlim=(0, 0.5), xlabel="weight, mean of the heads"
-        )
-    grid[0][0].invert_yaxis()
-    return Picture(
-        figure,
-        alt=(
-            f"Weights of {words[query]!r} over all words of its sentence, as bars, a panel for each layer;"
-            " the word that asks is in another colour, a dotted line marks an even share."
-        ),
-        caption="Orange: the word that asks. Dotted: an even share.",
     )
 
 

@@ -160,13 +160,13 @@ def policies(
         marks={"chance": chance},
         alt=alt
         or (
-            "Test accuracy of the policies, a dot for each seed: learned places are ahead of random ones, and"
+            "Share of right guesses, a dot for each seed: learned places are ahead of random ones, and"
             " those of always looking at the centre; being told the place is ahead of all three."
         ),
         caption=caption
         or (
-            "Same model, same number of glimpses; only who moves the eye differs. The last two rows are"
-            " networks that see the whole canvas."
+            "Same model, four looks; only who moves the eye differs. The last two rows are networks that see"
+            " the whole canvas."
         ),
         x_limits=(0, 1.08),
     )

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from tests import code_of
 
@@ -21,16 +20,6 @@ def _counts(seen: Tensor, tags: Tensor) -> Tensor:
 
 def _from_counts(share: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda seen, tags: share(_counts(seen, tags))
-
-
-def _clipped(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-    """What lies on the canvas, written into zeros."""
-    patch, half = canvas.new_zeros(size, size), size // 2
-    up, left = row - half, column - half
-    seen = canvas[max(up, 0) : max(up + size, 0), max(left, 0) : max(left + size, 0)]
-    down, right = max(-up, 0), max(-left, 0)
-    patch[down : down + seen.shape[0], right : right + seen.shape[1]] = seen
-    return patch
 
 
 def _moments(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
@@ -60,6 +49,21 @@ RIGHT = {
         lambda n, radius: (
             (torch.arange(n)[:, None] <= torch.arange(n) + radius)
             & (torch.arange(n) <= torch.arange(n)[:, None] + radius)
+        ),
+    ),
+    "changed_tags": (
+        lambda before, after, gone: torch.tensor(
+            [i for i in range(len(before)) if i != gone and before[i] != after[i - (i > gone)]],
+            dtype=torch.long,
+        ),
+        lambda before, after, gone: (
+            torch.cat([after[:gone], before[gone : gone + 1], after[gone:]]).ne(before).nonzero().flatten()
+        ),
+        lambda before, after, gone: torch.cat(
+            [
+                torch.where(before[:gone] - after[:gone] != 0)[0],
+                torch.where(before[gone + 1 :] - after[gone:] != 0)[0] + gone + 1,
+            ]
         ),
     ),
     "one_place": (
@@ -98,13 +102,12 @@ RIGHT = {
         ),
         lambda x, xs, ys, sigma: torch.distributions.Normal(xs, sigma).log_prob(x[:, None]).softmax(1).mv(ys),
     ),
-    "crop": (
-        asked._pixel_by_pixel,
-        lambda canvas, row, column, size: pad(canvas, (size,) * 4)[
-            row + size - size // 2 : row + size + size // 2 + 1,
-            column + size - size // 2 : column + size + size // 2 + 1,
-        ],
-        _clipped,
+    "policy_loss": (
+        lambda log_p, reward, expected: torch.mul(expected - reward, log_p).mean(),
+        lambda log_p, reward, expected: (
+            -torch.einsum("bt,bt->", reward, log_p) / log_p.numel() + (expected * log_p).mean()
+        ),
+        lambda log_p, reward, expected: -((reward - expected).flatten() @ log_p.flatten() / reward.numel()),
     ),
     "reinforce": (
         asked._by_gradient,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.inputs import drawn, primes
+from lesson_lib.checks.inputs import drawn
 from tests import code_of
 
 asked = code_of("c01_history")
@@ -48,13 +48,6 @@ def test_the_mean_nudge_of_all_places_is_the_slope_of_the_mean_reward():
     (slope,) = torch.autograd.grad(p @ reward, scores)
     nudges = asked.nudge_2(scores.expand(5, -1), torch.arange(5), reward, torch.full((5,), 0.7))
     torch.testing.assert_close((p @ nudges)[None], slope)
-
-
-def test_a_world_without_edges_can_be_rolled():
-    canvas = primes(5, 7)
-    for row, column in ((0, 0), (4, 6), (-2, 9)):
-        rolled = canvas.roll((-row, -column), (0, 1))[:3, :3]
-        assert torch.equal(asked.crop_2(canvas, row, column, 3), rolled)
 
 
 def test_on_the_text_that_was_learned_the_share_is_the_limit():

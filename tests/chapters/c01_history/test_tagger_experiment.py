@@ -25,12 +25,12 @@ class Naming(torch.nn.Module):
 
 
 def test_a_tagger_that_uses_the_auxiliary_changes_every_tag():
-    count, away, replaced = tagger.without_auxiliary(Naming("base", "past"), distance=8)
-    assert count > 100 and away == 1 and replaced == 0
+    count, shares = tagger.base_forms(Naming("base", "past"), distance=8)
+    assert count > 100 and list(shares.values()) == [1, 1, 1, 0]
 
 
 def test_one_that_does_not_changes_none():
-    assert tagger.without_auxiliary(Naming("base", "base"), distance=8)[1] == 0
+    assert tagger.base_forms(Naming("base", "base"), distance=8)[1]["auxiliary deleted"] == 1
 
 
 def test_the_sentences_are_those_that_a_loop_finds():
@@ -40,9 +40,9 @@ def test_the_sentences_are_those_that_a_loop_finds():
     for classes, tags in zip(given.classes.tolist(), given.tags.tolist(), strict=True):
         if tags[0] == tagging.TAGS.index("auxiliary"):
             found += sum((c, t) == (cut, base) for c, t in list(zip(classes, tags, strict=True))[5:])
-    assert tagger.without_auxiliary(Naming("base", "past"), distance=5)[0] == found
+    assert tagger.base_forms(Naming("base", "past"), distance=5)[0] == found
 
 
 def test_a_distance_of_0_is_refused():
     with pytest.raises(ValueError, match="distance"):
-        tagger.without_auxiliary(Naming("base", "past"), distance=0)
+        tagger.base_forms(Naming("base", "past"), distance=0)

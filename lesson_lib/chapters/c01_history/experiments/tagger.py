@@ -87,10 +87,10 @@ def accuracy(model: nn.Module, split: str) -> dict[str, float]:
 
 
 @torch.no_grad()
-def without_auxiliary(model: nn.Module, *, distance: int) -> tuple[int, float, float]:
+def base_forms(model: nn.Module, *, distance: int) -> tuple[int, dict[str, float]]:
     """Of the test sentences that begin with an auxiliary and have a word like cut, a base form, at least that
-    many words behind it: how many there are, and the share whose word is tagged as a past form when the
-    auxiliary is taken away, and when another stands in its place.
+    many words behind it: how many such words there are, and the share of them that is tagged as a base form,
+    as written and after each of three changes.
 
     Raises ValueError where `distance` is less than 1.
     """
@@ -104,10 +104,17 @@ def without_auxiliary(model: nn.Module, *, distance: int) -> tuple[int, float, f
     others = torch.tensor([tagging.VOCABULARY.index(word) for word in tagging.WORDS["will"]])
     replaced = words.clone()
     replaced[:, 0] = others.roll(1).to(words)[(words[:, :1] == others.to(words)).int().argmax(-1)]
-    past = tagging.TAGS.index("past")
-    away = model(words[:, 1:]).argmax(-1)[there[:, 1:]] == past
-    stayed = model(replaced).argmax(-1)[there] == past
-    return len(away), away.float().mean().item(), stayed.float().mean().item()
+    changed = {
+        "as written": (words, there),
+        "another auxiliary": (replaced, there),
+        "second word deleted": (torch.cat([words[:, :1], words[:, 2:]], 1), there[:, 1:]),
+        "auxiliary deleted": (words[:, 1:], there[:, 1:]),
+    }
+    base = tagging.TAGS.index("base")
+    return int(there.sum()), {
+        name: (model(read).argmax(-1)[at] == base).float().mean().item()
+        for name, (read, at) in changed.items()
+    }
 
 
 def train(

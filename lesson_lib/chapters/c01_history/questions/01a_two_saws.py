@@ -1,18 +1,13 @@
 """What of the questions in 01a_two_saws.md is code."""
 
-import random
-from typing import Any
-
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.questions import Code
 
 
-def most_right(counts: Float[Tensor, "sights tags"]) -> Float[Tensor, ""]:
+def most_right(counts):
     return counts.amax(-1).sum() / counts.sum()
 
 
@@ -24,7 +19,7 @@ def _more_most_right(drawn: Draw) -> list[Case]:
     return [_counts(drawn(1, 7, 3).abs()), _counts(drawn(2, 5, 11).abs())]
 
 
-def window_mask(n: int, radius: int) -> Bool[Tensor, "n n"]:
+def window_mask(n, radius):
     i = torch.arange(n)
     return (i[:, None] - i[None, :]).abs() <= radius
 
@@ -33,23 +28,34 @@ def _more_window_mask(drawn: Draw) -> list[Case]:
     return [{"n": 11, "radius": 3}, {"n": 2, "radius": 5}]
 
 
-def most_right_2(counts: Float[Tensor, "before words tags"]) -> Float[Tensor, ""]:
+def most_right_2(counts):
     by_word = counts.sum(0)  # (words, tags): the word before is no longer seen
     return by_word.amax(-1).sum() / counts.sum()
 
 
-def window_mask_2(n: int, size: int) -> Bool[Tensor, "n n"]:
+def window_mask_2(n, size):
     i = torch.arange(n)
     back = i[:, None] - i[None, :]  # how far word j lies before word i
     return (back >= 0) & (back < size)
 
 
-def _padding_counts_numbers(draw: random.Random) -> dict[str, Any]:
-    longest = draw.randint(8, 20)
-    lengths = [longest, draw.randint(2, longest - 2), draw.randint(2, longest - 2)]
-    words, cells = sum(lengths), 3 * longest
-    right, padding = draw.randint(words // 3, words - 3), cells - words
-    return locals()
+def changed_tags(before, after, gone):
+    kept = torch.cat([before[:gone], before[gone + 1 :]])
+    moved = (kept != after).nonzero().squeeze(-1)
+    return moved + (moved >= gone)
+
+
+def changed_tags_2(before, after, new):
+    old = torch.cat([after[:new], after[new + 1 :]])
+    return (before != old).nonzero().squeeze(-1)
+
+
+def _gone(before: list[int], after: list[int], gone: int) -> Case:
+    return {"before": torch.tensor(before), "after": torch.tensor(after), "gone": gone}
+
+
+def _new(before: list[int], after: list[int], new: int) -> Case:
+    return {"before": torch.tensor(before), "after": torch.tensor(after), "new": new}
 
 
 CODE = {
@@ -87,7 +93,23 @@ CODE = {
             lambda: [{"n": 7, "size": 3}, {"n": 2, "size": 5}],
         ),
     ),
-    "padding_counts_2": Code(
-        draw=_padding_counts_numbers,
+    "changed_tags": Code(
+        solution=changed_tags,
+        cases=(
+            lambda: [_gone([6, 1, 3], [1, 3], 0)],
+            lambda: [_gone([3, 1, 4, 2], [5, 1, 2], 2)],
+            lambda: [_gone([6, 1, 3, 5, 2], [6, 3, 5, 4], 1), _gone([6, 1, 3, 5], [6, 4, 5], 1)],
+            lambda: [_gone([6, 1, 3], [6, 1], 2)],
+            lambda: [_gone([6, 1, 3, 5, 2, 7, 4], [6, 9, 3, 2, 8, 0], 3)],
+        ),
+        hidden=lambda drawn: [_gone([5, 0, 2, 2, 1, 3], [4, 0, 2, 0, 9], 3), _gone([8, 1], [2], 0)],
+    ),
+    "changed_tags_2": Code(
+        solution=changed_tags_2,
+        cases=(
+            lambda: [_new([1, 3], [6, 1, 3], 0)],
+            lambda: [_new([3, 1, 2], [5, 1, 4, 2], 2)],
+            lambda: [_new([6, 3, 5, 2], [6, 1, 3, 5, 4], 1), _new([6, 3, 5], [6, 1, 4, 5], 1)],
+        ),
     ),
 }

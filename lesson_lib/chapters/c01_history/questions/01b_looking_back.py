@@ -1,7 +1,6 @@
 """What of the questions in 01b_looking_back.md is code."""
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -12,7 +11,7 @@ from lesson_lib.checks.questions import Code
 from lesson_lib.scores import Additive
 
 
-def one_place(n: int, m: int) -> Bool[Tensor, "n m"]:
+def one_place(n, m):
     mask = torch.zeros(n, m, dtype=torch.bool)
     mask[:, -1] = True
     return mask
@@ -22,13 +21,7 @@ def _more_one_place(drawn: Draw) -> list[Case]:
     return [{"n": 5, "m": 11}, {"n": 7, "m": 2}]
 
 
-def additive_step(
-    state: Float[Tensor, " d_state"],
-    read: Float[Tensor, "m d_read"],
-    w_query: Float[Tensor, "d_state d_hidden"],
-    w_key: Float[Tensor, "d_read d_hidden"],
-    v: Float[Tensor, " d_hidden"],
-) -> Float[Tensor, " d_read"]:
+def additive_step(state, read, w_query, w_key, v):
     scores = torch.tanh(state @ w_query + read @ w_key) @ v  # (m,): one per place
     weights = torch.softmax(scores, dim=-1)
     return weights @ read
@@ -63,18 +56,12 @@ def _more_additive_step(drawn: Draw) -> list[Case]:
     return [{name: drawn(i, *shape) for i, (name, shape) in enumerate(shapes.items())}]
 
 
-def one_place_2(n: int, m: int, lengths: Int[Tensor, " b"]) -> Bool[Tensor, "b n m"]:
+def one_place_2(n, m, lengths):
     last = torch.arange(m) == lengths[:, None] - 1  # (b, m)
     return last[:, None, :].expand(-1, n, -1)
 
 
-def additive_step_2(
-    states: Float[Tensor, "n d_state"],
-    keys: Float[Tensor, "m d_hidden"],
-    read: Float[Tensor, "m d_read"],
-    w_query: Float[Tensor, "d_state d_hidden"],
-    v: Float[Tensor, " d_hidden"],
-) -> Float[Tensor, "n d_read"]:
+def additive_step_2(states, keys, read, w_query, v):
     hidden = torch.tanh((states @ w_query)[:, None] + keys)  # (n, m, d_hidden)
     weights = torch.softmax(hidden @ v, dim=-1)
     return weights @ read

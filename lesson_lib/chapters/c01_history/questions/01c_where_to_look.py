@@ -4,51 +4,15 @@ import random
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.chapters.c01_history.questions.exercises import whole
 from lesson_lib.checks.exercise import Case, Draw
-from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def crop(
-    canvas: Float[Tensor, "height width"], row: int, column: int, size: int
-) -> Float[Tensor, "size size"]:
-    half = size // 2
-    padded = torch.nn.functional.pad(canvas, (half, half, half, half))
-    return padded[row : row + size, column : column + size]
-
-
-def _pixel_by_pixel(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-    height, width = canvas.shape
-    patch = canvas.new_zeros(size, size)
-    for i in range(size):
-        for j in range(size):
-            y, x = row + i - size // 2, column + j - size // 2
-            if 0 <= y < height and 0 <= x < width:
-                patch[i, j] = canvas[y, x]
-    return patch
-
-
-def _glimpse(height: int, width: int, row: int, column: int, size: int) -> Case:
-    return {"canvas": primes(height, width), "row": row, "column": column, "size": size}
-
-
-def _more_crop(drawn: Draw) -> list[Case]:
-    canvas = drawn(1, 11, 7)
-    places = ((9, 1, 5), (4, 3, 3), (10, 6, 7))
-    return [{"canvas": canvas, "row": r, "column": c, "size": s} for r, c, s in places]
-
-
-def nudge(
-    place: Float[Tensor, "b 2"],
-    mean: Float[Tensor, "b 2"],
-    std: float,
-    reward: Float[Tensor, " b"],
-    baseline: Float[Tensor, " b"],
-) -> Float[Tensor, "b 2"]:
+def nudge(place, mean, std, reward, baseline):
     advantage = reward - baseline
     return advantage[:, None] * (place - mean) / std**2
 
@@ -68,12 +32,7 @@ def _by_autograd(place: Tensor, mean: Tensor, std: float, reward: Tensor, baseli
     return gradient
 
 
-def nudge_2(
-    scores: Float[Tensor, "b k"],
-    choice: Int[Tensor, " b"],
-    reward: Float[Tensor, " b"],
-    baseline: Float[Tensor, " b"],
-) -> Float[Tensor, "b k"]:
+def nudge_2(scores, choice, reward, baseline):
     chosen = torch.nn.functional.one_hot(choice, scores.shape[-1])
     advantage = reward - baseline
     return advantage[:, None] * (chosen - torch.softmax(scores, dim=-1))
@@ -90,25 +49,23 @@ def _by_autograd_2(scores: Tensor, choice: Tensor, reward: Tensor, baseline: Ten
     return gradient
 
 
-def crop_2(
-    canvas: Float[Tensor, "height width"], row: int, column: int, size: int
-) -> Float[Tensor, "size size"]:
-    rows = (row + torch.arange(size)) % canvas.shape[0]
-    columns = (column + torch.arange(size)) % canvas.shape[1]
-    return canvas[rows[:, None], columns]
+def policy_loss(log_p, reward, expected):
+    advantage = reward - expected
+    return -(advantage * log_p).mean()
 
 
-def _patch(height: int, width: int, row: int, column: int, size: int) -> Case:
-    return {"canvas": primes(height, width), "row": row, "column": column, "size": size}
+def policy_loss_2(log_p, reward, expected, real):
+    advantage = (reward - expected)[:, None]
+    return -(advantage * log_p)[real].mean()
 
 
-def _walking(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-    height, width = canvas.shape
-    patch = canvas.new_zeros(size, size)
-    for i in range(size):
-        for j in range(size):
-            patch[i, j] = canvas[(row + i) % height, (column + j) % width]
-    return patch
+def _drew(log_p: Tensor, reward: Tensor, expected: Tensor) -> Case:
+    return {"log_p": log_p, "reward": reward, "expected": expected}
+
+
+def _wrote(log_p: Tensor, reward: Tensor, expected: Tensor, lengths: list[int]) -> Case:
+    real = torch.arange(log_p.shape[1]) < torch.tensor(lengths)[:, None]
+    return _drew(log_p, reward, expected) | {"real": real}
 
 
 def _estimate_left_numbers(draw: random.Random) -> dict[str, Any]:
@@ -150,26 +107,23 @@ CODE = {
         ),
         reference=_by_autograd_2,
     ),
-    "crop": Code(
-        solution=crop,
+    "policy_loss": Code(
+        solution=policy_loss,
         cases=(
-            lambda: [_glimpse(3, 4, 1, 2, 1)],
-            lambda: [_glimpse(5, 7, 2, 4, 3)],
-            lambda: [_glimpse(3, 5, 0, 0, 3)],
-            lambda: [_glimpse(3, 5, 2, 4, 3), _glimpse(5, 3, 3, 2, 3)],
-            lambda: [_glimpse(3, 2, 1, 0, 5), _glimpse(2, 4, 1, 3, 7)],
+            lambda: [_drew(table([[-0.7]]), table([[1.0]]), table([[0.5]]))],
+            lambda: [_drew(table([[-0.7]]), table([[0.0]]), table([[0.5]]))],
+            lambda: [_drew(drawn(1, 2, 3), table([[1.0] * 3, [0.0] * 3]), drawn(2, 2, 3))],
+            lambda: [_drew(drawn(3, 5, 3), drawn(4, 5, 3), drawn(5, 5, 3))],
         ),
-        reference=_pixel_by_pixel,
-        hidden=_more_crop,
+        reference=lambda log_p, reward, expected: ((expected - reward) * log_p).sum() / log_p.numel(),
+        hidden=lambda drawn: [_drew(drawn(1, 7, 2), drawn(2, 7, 2), drawn(3, 7, 2))],
     ),
-    "crop_2": Code(
-        solution=crop_2,
+    "policy_loss_2": Code(
+        solution=policy_loss_2,
         cases=(
-            lambda: [_patch(3, 5, 0, 1, 2)],
-            lambda: [_patch(3, 5, 2, 1, 2), _patch(3, 5, 0, 4, 2)],
-            lambda: [_patch(5, 3, -1, 7, 3), _patch(3, 7, 8, -2, 3)],
-            lambda: [_patch(2, 3, 1, 1, 5)],
+            lambda: [_wrote(drawn(1, 1, 2), table([1.0]), table([0.5]), [2])],
+            lambda: [_wrote(drawn(2, 2, 5), table([1.0, 0.0]), table([0.5, 0.3]), [2, 5])],
+            lambda: [_wrote(drawn(3, 3, 7), drawn(4, 3), drawn(5, 3), [7, 1, 4])],
         ),
-        reference=_walking,
     ),
 }
