@@ -99,7 +99,6 @@ GIVEN = {
     c01.taggers: lambda: given(TAGGERS, ("saw", "cut"), "Stored runs."),
     c01.sweep: lambda: given([0, 2], {"saw": [0.6, 1.0]}, TAGGERS),
     c01.masks: lambda: given({"near": MASK, "all": MASK}),
-    c01.sight: lambda: given(WORDS, [rand(2, 3, 3)] * 2, 1),
     c01.looked: lambda: given(Translation("2021", rand(4, 7)), "in 2021"),
     glimpses.glance: lambda: given(*(each[0] for each in GLIMPSES[:3]), 3, upto=2),
     glimpses.paths: lambda: given(*GLIMPSES),

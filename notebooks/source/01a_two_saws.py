@@ -251,11 +251,11 @@ predict("which_deletion")
 
 # %% [markdown]
 r"""
-You will delete each of the thirteen words in turn. One thing needs care: after a deletion, all later tags stand one place further left.
+You will delete each of the thirteen words in turn. One mistake is easy: after a deletion, all later tags stand one place further left.
 """
 
 # %% [markdown] tags=["exercise:changed_tags"]
-# `before` (n,) holds the numbers of the tags of a sentence, and `after` (n - 1,) those of the same sentence without its word number `gone`. Return a tensor of the positions, in the whole sentence, of the words whose tag has changed.
+# `before` (n,) holds the numbers of the tags of a sentence, and `after` (n - 1,) those of the same sentence without its word number `gone`. The function should return the positions, in the whole sentence, of the words whose tag has changed. It makes the mistake just mentioned: repair it.
 
 
 # %%

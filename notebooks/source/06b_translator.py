@@ -358,7 +358,7 @@ assert quick() or min(said["B", whose] for whose in sources) > 0.98
 
 # %% [markdown]
 r"""
-With its own source A says nearly every token right. With another's it mostly says the other date. B says nearly every token right with both: while it can copy, the source does not matter. These are unseen days, so they give no warning either.
+With its own source A says nearly every token right. With another's it mostly says the other date. B says nearly every token right with both: while it can copy, the source does not matter. These are unseen days: they give no warning either.
 
 Look at our two lines again. At every position but the last, the answer stands one column to the right in the line that goes in, because both are one `target`, shifted. B has found this, which makes its loss nearly 0, so nothing pushes it to read the source. But when it writes, nothing stands to the right of the last token, so B has nothing to copy. From A the causal mask hides the next token, so A had to read the source. You would ship A.
 
@@ -403,7 +403,7 @@ show_source(carried.loss_of, carried.reads_ahead)
 
 # %% [markdown]
 r"""
-Load the matrices of the machine that we opened first, and let the file write our date:
+Load the machine that we opened first, and let the file write our date:
 """
 
 # %% tags=["trained"]

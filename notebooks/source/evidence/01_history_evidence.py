@@ -38,7 +38,7 @@ A limit is the probability of each pair of a sight and a tag, the largest of eac
 """
 
 # %%
-show_source(tagging.limit)
+show_source(tagging.table, tagging.limit)
 
 # %%
 rows = results("tagger")["rows"]
