@@ -241,7 +241,7 @@ def test_what_returns_is_shown_by_day(home):
         "score_ratio": entry(5, 1),
         "zeros_after": entry(1, 2),
     }
-    entries |= {"several_heads": entry(5, 0), "alike": entry(9, 4)}  # a function does not return; it is known
+    entries |= {"several_heads": entry(5, 0), "three_attentions": entry(9, 4)}  # a function does not return; it is known
     (home / "progress.json").write_text(json.dumps({"version": 2, "exercises": entries}))
     text, in_six = repr(progress()), (today + timedelta(days=6)).isoformat()
     assert re.search(r"What returns\n +day +questions +which\n +today +1  score_ratio\n +tomorrow +6  ", text)
@@ -254,7 +254,7 @@ def test_a_terminal_shows_details_of_what_was_begun_and_of_what_is_next():
     check("e**2", "score_ratio")
     found = re.findall(r"^Exercises of (.*)$", repr(progress()), flags=re.M)
     assert found == ["02 scoring"]
-    predict("alike").commit("a")
+    predict("three_attentions").commit("a")
     assert "Exercises of 06 transformer" in repr(progress())
     assert len(progress().chapters) == len({chapter_of(notebook) for notebook in LESSONS})
     assert [c.title for c in progress().chapters][:3] == ["00 start here", "01 history", "02 scoring"]
@@ -448,14 +448,14 @@ def test_a_chapter_is_reset_when_its_learner_is_sure(name):
     check("e**2", "score_ratio")
     hint("scaled_attention")
     predict("ann_share").commit("a")
-    predict("alike").commit("a")
+    predict("three_attentions").commit("a")
     before = store.read()[0]
     said = repr(reset(name))
     assert "nothing was reset yet" in said and re.search("would forget +3 attempts, 1 pass, 1 hint\n", said)
     assert "02b_which_score.ipynb, exercises/02_scoring.ipynb" in said and "sure=True" in said
     assert store.read()[0] == before and "reset yet" in repr(reset(name, sure="yes"))
     said = repr(reset(name, sure=True))
-    assert "as if never tried" in said and "3 attempts" in said and set(store.read()[0]) == {"alike"}
+    assert "as if never tried" in said and "3 attempts" in said and set(store.read()[0]) == {"three_attentions"}
     assert "nothing to forget in 02a_soft_look_up.ipynb" in repr(reset(name, sure=True))
 
 

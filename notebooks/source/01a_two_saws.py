@@ -251,11 +251,11 @@ predict("which_deletion")
 
 # %% [markdown]
 r"""
-You will delete each of the thirteen words in turn. One mistake is easy: after a deletion, all later tags stand one place further left.
+You will delete each word in turn. One mistake is easy: after a deletion, all later tags stand one place further left.
 """
 
 # %% [markdown] tags=["exercise:changed_tags"]
-# `before` (n,) holds the numbers of the tags of a sentence, and `after` (n - 1,) those of the same sentence without its word number `gone`. The function should return the positions, in the whole sentence, of the words whose tag has changed. It makes the mistake just mentioned: repair it.
+# `before` (n,) holds the numbers of the tags of a sentence, and `after` (n - 1,) those of the same sentence without its word number `gone`. It should return the positions, in the whole sentence, of the words whose tag has changed, and makes the mistake just mentioned: repair it.
 
 
 # %%
@@ -306,7 +306,7 @@ print([tagging.TAGS[tag] for tag in tags_of("I saw a saw")])
 
 # %% [markdown]
 r"""
-The same word twice, and both are right. A network that sees one word cannot do it, nor can attention without order: for both, the two *saw* look the same. Try sentences of your own: *the garden saw me*, *the garden saw bit me*.
+The same word twice, and both are right. A network that sees one word cannot do it, nor can attention without order: for both, the two *saw* look the same. Try others: *the garden saw me*, *the garden saw bit me*.
 
 **To remember.** What a model sees, order included, sets the limit of what it can learn.
 

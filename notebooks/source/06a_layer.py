@@ -128,7 +128,7 @@ figures.same_way(cosines)
 r"""
 A cosine of 1 means that two rows point in the same direction. On the left, each word agrees with itself alone. In the middle, after three attentions, all eight rows point the same way. Each output mixes the same eight values, so outputs share more than the inputs did. Rows that are alike ask and answer alike, so the next outputs are still more alike. On the right, each output was *added* to what came in, and the words stay apart.
 
-How much does a row still know? Here is a ruler for this question. `remembered` takes the sentences of part 01a and fits, by least squares, a linear read-out that predicts each row's own word. Then it returns the share of new rows for which the prediction is right.
+How much does a row still know? `remembered` is a ruler for this question. It takes the sentences of part 01a and fits, by least squares, a linear read-out that predicts each row's own word. It returns the share of new rows for which this is right.
 """
 
 # %%
@@ -303,9 +303,9 @@ for kind in ("norm after the sum", "norm in the branch", "no norm"):
 
 # %% [markdown]
 r"""
-In layer 0 an output is half as long as its row, because the values that it averages cancel in part. In layer 11 of post-norm it is as long as its row: the rows are alike, so nothing cancels. Without a norm it is as long, too, because each query takes one value whole. With the norm in the branch the row has grown, and the output has not.
+In layer 0 an output is half as long as its row: the values that it averages cancel in part. In layer 11 of post-norm it is as long: rows are alike, so nothing cancels. Without a norm it is as long, too: each query takes one value whole. With the norm in the branch the row has grown, and the output has not.
 
-Is this length the cause? Make the outputs shorter, and change nothing else: divide the last matrix of each sub-layer by 3.
+Is this length the cause? Make the outputs shorter, and nothing else: divide the last matrix of each sub-layer by 3.
 """
 
 # %%
@@ -317,7 +317,7 @@ assert print_kept("norm after the sum", yours("encoder_layer")) > 0.9
 
 # %% [markdown]
 r"""
-Now outputs are short beside their rows, and your layer keeps the word. So post-norm forgets where outputs are about as long as rows. After training, a tagger of twelve layers gets ‹.83› of the ambiguous words right in pre-norm and ‹.52› in post-norm ([evidence](evidence/06_transformer_evidence.ipynb)); the post-norm machines of 2017 had six layers, and a learning rate that rose slowly. Most of today's models are pre-norm.
+Now outputs are short beside their rows, and your layer keeps the word. So post-norm forgets where outputs are about as long as rows. After training, a tagger of twelve layers gets ‹.83› of the ambiguous words right in pre-norm and ‹.52› in post-norm ([evidence](evidence/06_transformer_evidence.ipynb)). In 2017 post-norm machines had six layers. Most of today's models are pre-norm.
 
 ## 5 · The decoder layer
 
@@ -353,11 +353,11 @@ for name, final in (("no norm", rows), ("norm", nn.LayerNorm(64)(rows))):
 
 # %% [markdown]
 r"""
-No error is raised, but the read-out gets rows of «11» in place of «8», and longer ones from a deeper stack.
+No error is raised, but the read-out gets rows of «11» in place of «8».
 
 ## To carry away
 
-In `carry/transformer.py` one loop holds both orders of the norm. There `attention(x)` lets the rows of x ask each other, and `attention(x, memory)` lets them ask the memory. The layer hides nothing by itself: `mask`, for its own rows, and `memory_mask`, for the memory, are handed in. (`cache` is for 06c.)
+In `carry/transformer.py` one loop holds both orders of the norm. `attention(x)` lets the rows of x ask each other, `attention(x, memory)` lets them ask the memory. Both masks are handed in. (`cache` is for 06c.)
 """
 
 # %%
@@ -385,7 +385,7 @@ assert_close(theirs(x, mask=mask, memory=memory), own)
 
 # %% [markdown]
 r"""
-Does the row of *saw* still know that it is *saw*? After three attentions the read-out is right for «0.14» of the rows; with the sum, for «0.92». After twelve layers of these matrices it depends on the norm: «0.17» with the norm on the residual stream, «0.79» with the norm in the branch.
+Does the row of *saw* still know that it is *saw*? After three attentions the read-out is right for «0.14» of the rows; with the sum, for «0.92». After twelve layers it depends on the norm: «0.17» with it on the residual stream, «0.79» in the branch.
 
 **To remember.** Attention brings the news; the sum keeps who you are.
 
