@@ -211,12 +211,12 @@ place = zeros(b, 2)                                  # the first look: the middl
 for look in range(4):
     state = update(see(canvas, place), state)
     if look < 3:                                     # choose the next place
-        expected[:, look] = expect(state.detach())   # the baseline, before the draw
+        expected.append(expect(state.detach()))      # the baseline, before the draw
         near = Normal(2 / 3 * tanh(locate(state)), 0.3)  # a mean well inside the edges
         place = near.sample()                        # numbers, without a slope
-        log_p[:, look] = near.log_prob(place).sum(-1)
+        log_p.append(near.log_prob(place).sum(-1))
 guess = classify(state)
-reward = (guess is right)[:, None]                   # (b, 1): one for all three draws
+reward = right(guess, label)                         # 1 or 0, for all three draws
 loss = (cross_entropy(guess, label)
         + policy_loss(log_p, reward, expected.detach())
         + ((expected - reward) ** 2).mean())         # expect learns to foretell it
