@@ -241,7 +241,8 @@ def test_what_returns_is_shown_by_day(home):
         "score_ratio": entry(5, 1),
         "zeros_after": entry(1, 2),
     }
-    entries |= {"several_heads": entry(5, 0), "three_attentions": entry(9, 4)}  # a function does not return; it is known
+    # a function does not return; what is known returns no more
+    entries |= {"several_heads": entry(5, 0), "three_attentions": entry(9, 4)}
     (home / "progress.json").write_text(json.dumps({"version": 2, "exercises": entries}))
     text, in_six = repr(progress()), (today + timedelta(days=6)).isoformat()
     assert re.search(r"What returns\n +day +questions +which\n +today +1  score_ratio\n +tomorrow +6  ", text)
@@ -455,7 +456,9 @@ def test_a_chapter_is_reset_when_its_learner_is_sure(name):
     assert "02b_which_score.ipynb, exercises/02_scoring.ipynb" in said and "sure=True" in said
     assert store.read()[0] == before and "reset yet" in repr(reset(name, sure="yes"))
     said = repr(reset(name, sure=True))
-    assert "as if never tried" in said and "3 attempts" in said and set(store.read()[0]) == {"three_attentions"}
+    assert (
+        "as if never tried" in said and "3 attempts" in said and set(store.read()[0]) == {"three_attentions"}
+    )
     assert "nothing to forget in 02a_soft_look_up.ipynb" in repr(reset(name, sure=True))
 
 
