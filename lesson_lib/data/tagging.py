@@ -199,9 +199,9 @@ def table(
     counted = torch.isin(classes, _cpu([CLASSES.index(name) for name in among], torch.int64))
     mass = probability[:, None].expand_as(classes)[counted]
     seen = sight(classes)[counted].unique(return_inverse=True)[1]
-    found = mass.new_zeros(int(seen.max()) + 1, len(TAGS))
-    found.view(-1).index_add_(0, seen * len(TAGS) + tags[counted], mass)
-    return found
+    joint = mass.new_zeros(int(seen.max()) + 1, len(TAGS))
+    joint.view(-1).index_add_(0, seen * len(TAGS) + tags[counted], mass)
+    return joint
 
 
 def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -> float:
@@ -210,9 +210,9 @@ def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -
 
     Source: the Bayes classifier.
     """
-    found = table(sight, among)
+    joint = table(sight, among)
     # sums of parts may pass the sum of all by rounding
-    return min(1.0, (found.amax(1).sum() / found.sum()).item())
+    return min(1.0, (joint.amax(1).sum() / joint.sum()).item())
 
 
 def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sentences:

@@ -120,7 +120,7 @@ def pieces(model: Translator) -> Pieces:
         score.w_key.weight.T,
         score.v,
         lambda name: model.embed_target.weight[names.index(name)],
-        lambda seen, state: decoder.core(seen, state),
+        decoder.core,
         lambda row: names[int(model.read(row).argmax())],
     )
 

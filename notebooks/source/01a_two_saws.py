@@ -136,7 +136,8 @@ $$\text{limit} = \frac{\sum_{\text{sight}} \max_{\text{tag}}\; p(\text{sight}, \
 
 # %%
 limit = yours("most_right")  # ours, until yours has passed
-alone = tagging.table(tagging.window(0), among=("saw",))  # (1, 10): one sight, ten tags
+# (1, 10): one sight, ten tags
+alone = tagging.table(tagging.window(0), among=("saw",))
 for tag, share in zip(tagging.TAGS, alone[0] / alone.sum(), strict=True):
     if share > 0:
         print(f"{tag} {share:.3f}")
@@ -288,7 +289,9 @@ One sentence may be luck. So take all test sentences whose auxiliary stands at l
 
 # %%
 count, shares = tagger.base_forms(attentive, distance=8)
-print(f"{count} verbs:", *(f"{change} {share:.0%}" for change, share in shares.items()), sep="\n")
+print(f"{count} verbs, tagged as a base form:")
+for change, share in shares.items():
+    print(f"{change:19} {share:.0%}")
 
 # %% [markdown]
 r"""
