@@ -284,7 +284,7 @@ assert [gone for gone, places in changed.items() if 10 in places] == [0]
 r"""
 Without *did*, *cut* becomes a past form. Without *old*, nothing changes: head 1 looks at this word, and the tag does not depend on it. But a deletion in front of *cut* also moves *cut* by one place. Is the move the cause? The nine other deletions in front are the **control**: they move *cut* as well, and none of them changes its tag.
 
-One sentence may be luck. So take all test sentences whose auxiliary stands at least eight words before a verb like *cut*. Each sentence is read four times: as written; with another auxiliary in its place; without its second word, which is a control; and without the auxiliary. How many of the verbs does the network call a base form?
+One sentence may be luck. So take all test sentences whose auxiliary stands at least eight words before a verb like *cut*. Each sentence is read four times: as written; with another auxiliary in its place; without its second word, which is a control; and without the auxiliary:
 """
 
 # %%
