@@ -443,3 +443,12 @@ def test_the_test_of_shifts_tells_places_from_distances():
     assert positions.shifts(lambda q, k, s: positions.rotary(q, s) @ positions.rotary(k, s).T) < 1e-4
     assert positions.shifts(lambda q, k, s: q @ k.T + positions.alibi(len(k), 8)[0]) == 0
     assert positions.shifts(added) > 1
+
+
+def test_a_layer_that_knows_order_is_found():
+    torch.manual_seed(0)
+    layer, x = MultiHeadAttention(16, 4), torch.randn(5, 16)
+    codes = positions.sinusoidal(5, 16)
+    assert positions.moved_by_order(lambda t: layer(t, t, t).output, x) < 1e-5
+    found = [positions.moved_by_order(lambda t: layer(*3 * [t + codes]).output, x) for _ in range(9)]
+    assert max(found) > 0.1

@@ -13,7 +13,6 @@ from matplotlib.colors import LogNorm
 from lesson_lib.chapters.c02_scoring import figures as scoring
 from lesson_lib.chapters.c02_scoring.matrices import EDGE, Matrix, equations, products, seven_steps
 from lesson_lib.chapters.c03_matrix_form import figures as matrix
-from lesson_lib.chapters.c05_positional_encoding import figures as positional
 from lesson_lib.charts import CURVES, Picture, bars, heatmap, lines, marks
 from lesson_lib.charts.basic import ink
 from lesson_lib.charts.picture import canvas, figure
@@ -203,25 +202,6 @@ def test_the_figures_of_the_lessons_take_what_the_lessons_have():
     assert (
         (left.get_ylabel(), left.get_xlabel()) == (right.get_xlabel(), right.get_ylabel()) == ("query", "key")
     )
-
-
-def test_accuracy_over_length_has_a_panel_for_each_place_where_positions_enter():
-    curve = ([32, 64], [0.1, 0.1], [0.2, 0.2], [0.3, 0.3])
-    given = dict.fromkeys(["learned", "none, causal", "shaw", "alibi, causal"], curve)
-    added, scored = positional.extrapolation(given).figure.axes
-    names = [[line.get_label() for line in axes.get_lines()] for axes in (added, scored)]
-    assert names == [["learned", "none, causal"], ["none, causal", "Shaw", "ALiBi, causal"]]
-    assert [len(axes.collections) for axes in (added, scored)] == [3, 4], "a band for each kind, and chance"
-    assert added.collections[-1].get_label() == scored.collections[-1].get_label() == "chance"
-    assert added.get_title(loc="left") == "right answers: codes added to tokens"
-    (alone,) = positional.extrapolation({"rotary": curve}).figure.axes
-    assert alone.get_title(loc="left") == "right answers: positions in the scores"
-
-
-def test_accuracy_by_position_counts_from_the_first_answer_and_marks_the_end_of_training():
-    axes = positional.by_position(torch.rand(61)).figure.axes[0]
-    curve, edge, _guess = axes.get_lines()
-    assert (curve.get_xdata()[0], curve.get_xdata()[-1]) == (3, 63) and list(edge.get_xdata()) == [31, 31]
 
 
 @pytest.fixture(scope="module")

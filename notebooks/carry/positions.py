@@ -3,7 +3,7 @@
     added to the tokens       x + sinusoidal(n, d)        x + learned(table, n)
     turn queries and keys     rotary(q), rotary(k)        stretched by linear, ntk, yarn, llama3
     added to the scores       relative(q, rows, m)        alibi(m, n_heads)
-    shifts                    a test: do the scores change when all positions move on?
+    moved_by_order, shifts    tests: does a layer know order? do positions enter as distances alone?
     python positions.py       prints their score tables beside each other
 
 `start` is the position of the first row: how many tokens stand in the key/value cache, or 0.
@@ -99,6 +99,13 @@ def alibi(m, n_heads, n=None, device=None):
     slopes = 2.0 ** (-8.0 * torch.arange(1, n_heads + 1) / n_heads)
     distance = torch.arange(m) - torch.arange(m - (m if n is None else n), m)[:, None]
     return (-slopes[:, None, None] * distance.abs()).to(device)
+
+
+def moved_by_order(layer, x, times=10):
+    """How far the outputs of layer(x), (n, d), depend on the order of x: 0 where it knows no order."""
+    orders = [torch.randperm(len(x)) for _ in range(times)]
+    backs = [layer(x[order])[order.argsort()] for order in orders]  # each output where its token stood
+    return max((back - layer(x)).abs().max().item() for back in backs)
 
 
 def shifts(scores, by=5, n=12, d=16):

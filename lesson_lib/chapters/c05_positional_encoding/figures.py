@@ -2,47 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from lesson_lib.chapters.c05_positional_encoding.experiments import order, stretch
+from lesson_lib.chapters.c05_positional_encoding.experiments import order
 from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, figure, trim
+from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, figure, styled, trim
 from lesson_lib.experiments import results
-from lesson_lib.positions import sinusoidal
 
 PANELS = {
-    "right answers: codes added to tokens": ("none", "learned", "sinusoidal", "floater"),
+    "right answers: codes added to tokens": ("none", "learned", "sinusoidal"),
     "right answers: positions in the scores": ("none", "shaw", "rotary", "alibi"),
 }
-NAMES = {"shaw": "Shaw", "floater": "FLOATER", "alibi": "ALiBi"}
-
-
-def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 16) -> Picture:
-    """{kind: (lengths, lowest, median, highest)}, as `order.by_length` gives it. Kinds without positions are
-    drawn in both panels; up to 6 are easy to tell apart."""
-    panels = {title: {} for title in PANELS}
-    for kind, curve in rows_by_kind.items():
-        name, comma, mask = kind.partition(", ")
-        titles = [title for title, kinds in PANELS.items() if name in kinds]
-        for title in titles:
-            panels[title][NAMES.get(name, name) + comma + mask] = curve
-    lengths = sorted({length for lengths, *_ in rows_by_kind.values() for length in lengths})
-    return lines(
-        {title: curves for title, curves in panels.items() if curves},
-        dots={"chance": (lengths, [chance] * len(lengths))},
-        alt=(
-            "Accuracy over test length, a panel for each place at which positions enter: all codes that are"
-            " added to the tokens fall towards chance beyond the length of training, while Shaw's and rotary"
-            " positions stay high."
-        ),
-        caption=("Stored runs, trained at 32 tokens: median of three seeds, band from lowest to highest."),
-        x_axis="tokens in the test",
-        log="x",
-        y_limits=(0, 1.04),
-        height=3.4,
-    )
+NAMES = {"shaw": "Shaw", "alibi": "ALiBi"}
 
 
 def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture:
@@ -53,16 +25,16 @@ def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture
         {
             "right answers": {
                 "learned table": (numbers, shares.tolist()),
-                "last place trained": ([trained - 1, trained - 1], [0.0, 1.0]),
+                "last position trained": ([trained - 1, trained - 1], [0.0, 1.0]),
                 "guess": ([numbers[0], numbers[-1]], [guess, guess]),
             }
         },
         alt=(
-            "Accuracy at each place of a test of 128 tokens: 1 up to the last place that was trained; from"
-            " there on it stays near the line of a guess."
+            "Accuracy at each position of a test of 128 tokens: 1 up to the last position that was trained;"
+            " from there on it stays near the line of a guess."
         ),
-        caption="One test of 128 tokens, place by place.",
-        x_axis="place of the token",
+        caption="One test of 128 tokens, position by position.",
+        x_axis="position of the token",
         y_limits=(0, 1.04),
         points=False,
         height=3.2,
@@ -107,7 +79,7 @@ def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Figure:
         dots = axes.scatter(x, y, c=range(len(points)), cmap=HEAT, s=42, edgecolor="black", linewidth=0.5)
         axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(1.15, -1.15), title=title)
         axes.set(xticks=[], yticks=[])
-    figure.colorbar(dots, ax=others, label="place in the list", shrink=0.8)
+    figure.colorbar(dots, ax=others, label="position in the list", shrink=0.8)
     return figure
 
 
@@ -129,68 +101,28 @@ def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
     )
 
 
-def stored_three_back() -> Picture:
-    """Of the stored experiment "order", at the length of training."""
+def stored_three_back(*, codes: bool = True) -> Picture:
+    """Of the stored experiment "order", at the length of training; with or without the runs that have
+    codes."""
     rows = results("order")["rows"]
     steps = order.RECIPE["steps"]
     return bars(
         {
             f"{name},\n{count:,} steps": order.by_length(rows, count)[kind][2][0]
-            for kind, name in {"none": "no codes", "sinusoidal": "codes added"}.items()
+            for kind, name in {"none": "as it is", "sinusoidal": "codes added"}.items()
             for count in steps
+            if codes or kind == "none"
         },
         kinds=2,
         y_axis="right answers",
         marks={"guess": 1 / order.RECIPE["symbols"]},
         limits=(0, 1.1),
         alt=(
-            "Shares of right answers. Without codes the two bars, for short and for long training, are"
-            " equally low; with codes both are close to 1."
+            "Shares of right answers. As it is, the two bars, for short and long training, are equally low"
+            + ("; with codes both are close to 1." if codes else ".")
         ),
-        caption="Stored runs, the median of three seeds: name the symbol three places back.",
+        caption="Stored runs, the median of three seeds: name the symbol three positions back.",
     )
-
-
-def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Picture:
-    """Sinusoidal codes of `n` places and width `d`; a product is divided by d / 2."""
-    numbers = list(range(1, n))
-    curves = {}
-    for base in bases:
-        codes = sinusoidal(n, d, base=base, dtype=torch.float64)
-        curves[f"base {base:,}"] = (numbers, ((codes @ codes[0]) / (d / 2))[1:].tolist())
-    return lines(
-        {"p_0 · p_i, as a share of p_0 · p_0": curves},
-        log="x",
-        points=False,
-        height=3.2,
-        x_axis="place i",
-        alt=(
-            "Likeness of place 0 and place i over i, on a logarithmic axis. With base 10 the curve is down"
-            " at 0 after some tens of tokens and only wobbles from there; with base 10,000 it falls slowly"
-            " all the way."
-        ),
-        caption="1 means the same code, 0 a code at a right angle.",
-    )
-
-
-@figure(
-    "Four tables of three rows and three columns, side by side: the scores of word with word, word"
-    " with place, place with word, and place with place."
-)
-def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
-    """Tables (n, n), called "one with another" of word and place."""
-    figure, grid = canvas(1, len(tables), width=7.8, height=2.2)
-    low = min(table.min().item() for table in tables.values())
-    high = max(table.max().item() for table in tables.values())
-    names = {"word": list(words), "place": list(range(len(words)))}
-    for axes, (title, table) in zip(grid[0], tables.items(), strict=True):
-        draw_table(axes, table, low=low, high=high, decimals=1)
-        query, _, key = title.partition(" with ")
-        axes.set(title=title, ylabel=f"query: {query}", xlabel=f"key: {key}")
-        axes.set_yticks(range(len(words)), names[query])
-        axes.set_xticks(range(len(words)), names[key])
-    trim(figure)
-    return figure
 
 
 def table(codes: Tensor) -> Picture:
@@ -275,23 +207,26 @@ def products(by_pair: Tensor) -> Picture:
     )
 
 
-@figure(
-    "Four tables of places against places. Three have the same value along each diagonal: brightest"
-    " on the main diagonal; dark on one side of it and bright on the other; brightest beside it."
-    " The fourth has no such stripes.",
-    "Bright is large. Only the last table has no stripes along its diagonals.",
-)
-def in_between(tables: Mapping[str, Tensor]) -> Figure:
-    """{name: p M pᵀ (n, n)}."""
-    figure, grid = canvas(1, len(tables), width=7.8, height=2.3)
+SEEN = {  # what a table of p M p^T shows, by the matrix in between
+    "nothing": "brightest on the main diagonal, one value along each diagonal",
+    "R(3)": "brightest three columns left of the main diagonal, one value along each diagonal",
+    "random": "no two numbers of a diagonal alike",
+}
+
+
+@styled
+def in_between(tables: Mapping[str, Tensor]) -> Picture:
+    """{what stands in between, of SEEN: p M pᵀ (n, n)}."""
+    figure, grid = canvas(1, len(tables), width=0.8 + 2.4 * len(tables), height=2.5)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
         draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
-        axes.set(title=name, xlabel="place j")
+        axes.set(title=name, xlabel="position j")
         axes.set_xticks([0, 10, len(table) - 1])
         axes.set_yticks([0, 10, len(table) - 1])
-    grid[0][0].set_ylabel("place i")
+    grid[0][0].set_ylabel("position i")
     trim(figure)
-    return figure
+    alt = "; ".join(f"{name} in between: {SEEN[name]}" for name in tables)
+    return Picture(figure, alt=f"Scores of positions with positions. {alt}.", caption="Bright is large.")
 
 
 def equal_words(tables: Mapping[str, Tensor]) -> Picture:
@@ -299,8 +234,8 @@ def equal_words(tables: Mapping[str, Tensor]) -> Picture:
     return heatmap(
         tables,
         numbers=False,
-        row_axis="place i",
-        column_axis="place j",
+        row_axis="position i",
+        column_axis="position j",
         color_axis="score",
         alt=(
             "Two tables of scores of equal words: with rotary positions every diagonal has one colour; with"
@@ -323,66 +258,28 @@ def score_tables(tables: Mapping[str, Tensor]) -> Figure:
         draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
         axes.set(title=name, xticks=[0, len(table) - 1], yticks=[0, len(table) - 1])
     for row in grid:
-        row[0].set_ylabel("query at place i")
+        row[0].set_ylabel("query at position i")
     for axes in grid[-1]:
-        axes.set_xlabel("key at place j")
+        axes.set_xlabel("key at position j")
     trim(figure)
     return figure
 
 
 def stored_lengths() -> Picture:
-    """`extrapolation` of the stored experiment "order", without causal masks."""
+    """Of the stored experiment "order", without causal masks: a panel for added codes, one for scores."""
     curves = order.by_length(results("order")["rows"], order.RECIPE["steps"][0])
-    return extrapolation({kind: curve for kind, curve in curves.items() if "causal" not in kind})
-
-
-def squeezed_three_back() -> Picture:
-    """Of the stored experiment "stretch"."""
-    curves = stretch.by_length(results("stretch")["rows"], "three back")
+    lengths = order.RECIPE["lengths"]
     return lines(
-        {"three back": {way: curves[way] for way in ("as trained", "interpolated")}},
-        log="x",
-        y_limits=(0, 1.04),
-        x_axis="tokens in the test",
-        height=3.0,
+        {title: {NAMES.get(kind, kind): curves[kind] for kind in kinds} for title, kinds in PANELS.items()},
+        dots={"guess": (lengths, [1 / order.RECIPE["symbols"]] * len(lengths))},
         alt=(
-            "Right answers over test length: as trained the curve stays high up to 64 tokens and then falls;"
-            " interpolated it falls to a guess as soon as places are squeezed."
+            "Right answers over test length, from 32 to 128 tokens, in two panels. Codes that are added:"
+            " learned and sinusoidal start at 1 and fall to 0.28 and 0.52. Positions in the scores: Shaw"
+            " stays at 1, rotary falls to 0.80, ALiBi lies near 0.2 throughout, and no positions below it."
         ),
-        caption="Stored runs: median of three seeds, band from lowest to highest.",
-    )
-
-
-def stored_stretch() -> Picture:
-    """Of the stored experiment "stretch"."""
-    rows = results("stretch")["rows"]
-    return lines(
-        {task: stretch.by_length(rows, task) for task in stretch.RECIPE["tasks"]},
+        caption="Stored runs, trained at 32 tokens: median of three seeds, band from lowest to highest.",
+        x_axis="tokens in the test",
         log="x",
         y_limits=(0, 1.04),
-        x_axis="tokens in the test",
         height=3.4,
-        alt=(
-            "Right answers over test length, two panels. Three back: as trained, and with a larger base, the"
-            " curves fall slowly; by parts lies lower, and interpolated is at the bottom. The latest wins: as"
-            " trained is lowest and falls; interpolated and by parts stay close to 1."
-        ),
-        caption="Stored runs: median of three seeds, band from lowest to highest.",
-    )
-
-
-def live_stretch(shares: Mapping[str, Sequence[float]]) -> Picture:
-    """{way: share for each length of `stretch.RECIPE`}."""
-    lengths = stretch.RECIPE["lengths"]
-    return lines(
-        {"right answers": {way: (lengths, values) for way, values in shares.items()}},
-        log="x",
-        y_limits=(0, 1.04),
-        x_axis="tokens in the test",
-        height=3.0,
-        alt=(
-            "Right answers over test length: as trained the curve falls below one half; interpolated it stays"
-            " close to 1."
-        ),
-        caption="The latest wins, trained here at 32 tokens.",
     )

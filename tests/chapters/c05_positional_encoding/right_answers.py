@@ -76,6 +76,15 @@ RIGHT = {
         lambda n, trained: torch.arange(n).float() if n <= trained else torch.arange(n) * trained / n,
         lambda n, trained: torch.linspace(0, (n - 1) * min(trained, n) / n, n),
     ),
+    "by_parts": (
+        lambda turns, trained, times: turns / (1 + (times - 1) * (turns * trained < 2 * math.pi)),
+        lambda turns, trained, times: torch.stack(
+            [w if 2 * math.pi / w <= trained else w / times for w in turns]
+        ),
+        lambda turns, trained, times: turns.masked_fill(turns < 2 * math.pi / trained, 0.0).add(
+            (turns / times).masked_fill(turns >= 2 * math.pi / trained, 0.0)
+        ),
+    ),
     "put_back": (
         lambda outputs, order: torch.empty_like(outputs).index_copy(0, order, outputs),
         lambda outputs, order: torch.stack(

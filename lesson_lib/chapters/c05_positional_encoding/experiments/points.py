@@ -32,23 +32,30 @@ RECIPE = {
 
 
 class PointReader(nn.Module):
-    """Logits of the ten digits, (b, 10), from a batch of lists of points; `codes` adds a code of its place in
-    the list to every point."""
+    """Logits of the ten digits, (b, 10), from a batch of lists of points."""
 
-    def __init__(self, d: int, n_heads: int, codes: bool) -> None:
+    def __init__(self, d: int, n_heads: int) -> None:
         super().__init__()
-        self.codes = codes
         self.lift = nn.Sequential(nn.Linear(3, d), nn.ReLU(), nn.Linear(d, d))
         self.layer = MultiHeadAttention(d, n_heads)
         self.read = nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, 10))
 
     def forward(self, points: Float[Tensor, "b n 3"], real: Bool[Tensor, "b n"]) -> Float[Tensor, "b 10"]:
-        x = self.lift(points)
-        if self.codes:
-            x = x + sinusoidal(x.shape[1], x.shape[2], device=x.device)
+        x = self.lifted(points)
         outputs = self.layer(x, x, x, mask=real[:, None, :]).output
         mean = (outputs * real[..., None]).sum(1) / real.sum(1, keepdim=True)
         return self.read(mean)
+
+    def lifted(self, points: Float[Tensor, "b n 3"]) -> Float[Tensor, "b n d"]:
+        return self.lift(points)
+
+
+class CodedReader(PointReader):
+    """The same, with a code of its place in the list added to every point."""
+
+    def lifted(self, points: Float[Tensor, "b n 3"]) -> Float[Tensor, "b n d"]:
+        x = self.lift(points)
+        return x + sinusoidal(x.shape[1], x.shape[2], device=x.device)
 
 
 def as_points(
@@ -97,7 +104,8 @@ def loss(model: nn.Module, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
 def untrained(kind: str, seed: int = 0) -> PointReader:
     """The model as training finds it."""
     torch.manual_seed(seed)
-    return to_device(PointReader(RECIPE["d_model"], RECIPE["n_heads"], codes=kind == "codes"))
+    reader = CodedReader if kind == "codes" else PointReader
+    return to_device(reader(RECIPE["d_model"], RECIPE["n_heads"]))
 
 
 def train(kind: str, seed: int = 0) -> tuple[PointReader, History]:

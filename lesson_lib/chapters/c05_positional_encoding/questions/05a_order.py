@@ -1,7 +1,6 @@
 """What of the questions in 05a_order.md is code."""
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
@@ -9,10 +8,7 @@ from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.questions import Code
 
 
-def put_back(
-    outputs: Float[Tensor, "n d"],
-    order: Int[Tensor, " n"],
-) -> Float[Tensor, "n d"]:
+def put_back(outputs, order):
     return outputs[order.argsort()]
 
 
@@ -25,7 +21,7 @@ def _more_put_back(drawn: Draw) -> list[Case]:
     return [_shuffled(order, drawn(2, 11, 3)), _shuffled([1, 2, 3, 4, 0], drawn(3, 5, 2))]
 
 
-def code_row(position: float, d: int) -> Float[Tensor, " d"]:
+def code_row(position, d):
     frequencies = 10000.0 ** (-torch.arange(0, d, 2) / d)
     angles = position * frequencies
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
@@ -44,7 +40,7 @@ def _all_rows_alike(outputs: Tensor, order: Tensor) -> bool:
     return bool((outputs == outputs[:1]).all())
 
 
-def code_row_2(position: float, d: int, base: float) -> Float[Tensor, " d"]:
+def code_row_2(position, d, base):
     frequencies = base ** (-torch.arange(0, d, 2) / d)
     angles = position * frequencies
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()

@@ -1,7 +1,6 @@
 """What of the questions in 05b_rotation.md is code."""
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
@@ -9,7 +8,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def one_clock(angle: Float[Tensor, ""]) -> Float[Tensor, "2 2"]:
+def one_clock(angle):
     cos, sin = angle.cos(), angle.sin()
     return torch.tensor([[cos, sin], [-sin, cos]])
 
@@ -22,7 +21,7 @@ def _more_one_clock(drawn: Draw) -> list[Case]:
     return [{"angle": drawn(1, 1)[0]}, {"angle": -drawn(2, 1).abs()[0] - 1}]
 
 
-def turn_rows(x: Float[Tensor, "n 2"], frequency: float) -> Float[Tensor, "n 2"]:
+def turn_rows(x, frequency):
     angles = torch.arange(len(x)) * frequency
     a, b = x[:, 0], x[:, 1]
     turned = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
@@ -37,12 +36,12 @@ def _more_turn_rows(drawn: Draw) -> list[Case]:
     return [_rows(drawn(1, 11, 2), 0.01), _rows(drawn(2, 3, 2), 1.0)]
 
 
-def one_clock_2(angle: Float[Tensor, ""]) -> Float[Tensor, "2 2"]:
+def one_clock_2(angle):
     cos, sin = angle.cos(), angle.sin()
     return torch.tensor([[cos, -sin], [sin, cos]])
 
 
-def turn_rows_2(x: Float[Tensor, "n 2"], frequency: float, start: int) -> Float[Tensor, "n 2"]:
+def turn_rows_2(x, frequency, start):
     angles = (start + torch.arange(len(x))) * frequency
     a, b = x[:, 0], x[:, 1]
     turned = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()

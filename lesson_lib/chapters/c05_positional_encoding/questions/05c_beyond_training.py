@@ -1,28 +1,45 @@
 """What of the questions in 05c_beyond_training.md is code."""
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.questions import Code
 
 
-def alibi_bias(n: int, slope: float) -> Float[Tensor, "n n"]:
-    place = torch.arange(n)
-    return -slope * (place[:, None] - place).abs()
+def alibi_bias(n, slope):
+    position = torch.arange(n)
+    return -slope * (position[:, None] - position).abs()
 
 
 def _more_alibi_bias(drawn: Draw) -> list[Case]:
     return [{"n": 7, "slope": drawn(1, 1).abs().item() + 0.1}, {"n": 2, "slope": 2.0}]
 
 
-def squeezed(n: int, trained: int) -> Float[Tensor, " n"]:
+def squeezed(n, trained):
     return torch.arange(n) * min(1.0, trained / n)
 
 
 def _more_squeezed(drawn: Draw) -> list[Case]:
     return [{"n": 13, "trained": 5}, {"n": 3, "trained": 7}]
+
+
+def by_parts(turns, trained, times):
+    went_round = turns * trained >= 2 * torch.pi
+    return torch.where(went_round, turns, turns / times)
+
+
+def by_parts_2(turns, trained, times, fast, slow):
+    rounds = turns * trained / (2 * torch.pi)
+    kept = ((rounds - slow) / (fast - slow)).clamp(0, 1)
+    return turns * kept + turns / times * (1 - kept)
+
+
+def _clocks(turns: list[float], trained: int, times: float) -> Case:
+    return {"turns": torch.tensor(turns), "trained": trained, "times": times}
+
+
+def _softly(turns: list[float], trained: int) -> Case:
+    return _clocks(turns, trained, 8.0) | {"fast": 4.0, "slow": 1.0}
 
 
 def _one_token(n: int, slope: float) -> bool:
@@ -64,5 +81,22 @@ CODE = {
     ),
     "squeezed_2": Code(
         wrong=(_fits,),
+    ),
+    "by_parts": Code(
+        solution=by_parts,
+        cases=(
+            lambda: [_clocks([1.0, 0.01], 32, 4.0)],
+            lambda: [_clocks([0.1, 0.01], 32, 4.0)],
+            lambda: [_clocks([1.0, 0.3, 0.15, 0.01], 32, 2.0), _clocks([1.0, 0.1, 0.04], 100, 8.0)],
+        ),
+        hidden=lambda drawn: [_clocks([0.9, 0.5, 0.19, 0.03], 32, 3.0), _clocks([0.2], 64, 5.0)],
+    ),
+    "by_parts_2": Code(
+        solution=by_parts_2,
+        cases=(
+            lambda: [_softly([1.0, 0.01], 64)],
+            lambda: [_softly([0.2454369], 64)],
+            lambda: [_softly([1.0, 0.35, 0.2, 0.12, 0.01], 64)],
+        ),
     ),
 }
