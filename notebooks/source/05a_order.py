@@ -21,7 +21,7 @@
 # says = "a task of order alone cannot be learned without codes, however long one trains"
 # motive = "A task in which only order counts"
 # shown = "figures.stored_three_back(codes=False)"
-# action = 'predict("three_back")'
+# action = 'predict("without_codes")'
 #
 # [into_the_token]
 # says = "a position is written into the token: x_i + p_i"
@@ -214,7 +214,7 @@ print("symbols      ", *(f"{s:2}" for s in symbols[0].tolist()))
 print("right answers", *["  "] * 3, *(f"{s:2}" for s in right[0].tolist()))
 
 # %%
-predict("three_back")
+predict("without_codes")
 
 # %%
 figures.stored_three_back(codes=False)
@@ -249,7 +249,7 @@ The fast one takes each value twice in a turn (1 and 2 are nearly alike), and af
 
 $$p_{i,\,2j} = \sin(i\,\omega_j), \qquad p_{i,\,2j+1} = \cos(i\,\omega_j), \qquad \omega_j = 10000^{-2j/d}, \qquad j = 0, \dots, \tfrac d2 - 1$$
 
-Columns $2j$ and $2j + 1$ are one clock. With each token it turns by the angle $\omega_j$, its **frequency**, so a turn takes $2\pi / \omega_j$ tokens. The powers make a ladder: for $d = 8$ a turn takes 6, 63, 628 and 6,283 tokens, each clock ten times slower than the one before. By hand for $d = 4$: the frequencies are $1$ and $10000^{-1/2} = 0.01$. So $p_0 = (0, 1, 0, 1)$, and $p_1 = (\sin 1, \cos 1, \sin 0.01, \cos 0.01) = (0.84, 0.54, 0.01, 1.00)$.
+Columns $2j$ and $2j + 1$ are one clock. With each token it turns by the angle $\omega_j$, its **frequency**, so a turn takes $2\pi / \omega_j$ tokens. The powers make a ladder: for $d = 8$ a turn takes 6, 63, 628 and 6,283 tokens, each clock ten times slower than the one before. By hand for $d = 4$: the frequencies are $1$ and $10000^{-1/2} = ‹0.01›$. So $p_0 = (0, 1, 0, 1)$, and $p_1 = (\sin 1, \cos 1, \sin ‹0.01›, \cos ‹0.01›) = (‹0.84›, ‹0.54›, ‹0.01›, 1.00)$.
 """
 
 # %% [markdown] tags=["exercise:code_row"]

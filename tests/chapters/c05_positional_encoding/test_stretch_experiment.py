@@ -25,6 +25,7 @@ def test_the_ways_slow_the_clocks_that_they_should():
     by_parts = trained / stretch.stretched("by parts", 4)
     # 32 tokens are 5.1 turns of the first clock, 1.6 of the second, half a turn of the third
     assert by_parts.tolist() == pytest.approx([1, 1, 4, 4, 4, 4, 4, 4])
+    assert (trained / stretch.stretched("clock 2 alone", 4)).tolist() == [1, 1, 4, 1, 1, 1, 1, 1]
     for way in stretch.RECIPE["ways"]:
         assert_close(stretch.stretched(way, 1.0), trained)
 

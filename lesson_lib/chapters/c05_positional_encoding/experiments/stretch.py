@@ -1,4 +1,4 @@
-"""Rotary positions, trained at 32 tokens and stretched to longer texts in three ways, on a task that needs
+"""Rotary positions, trained at 32 tokens and stretched to longer texts in four ways, on a task that needs
 the exact distance of near tokens and on one that needs the order of far ones.
 
 Three back: name the symbol three places before. The latest wins: a name stands twice among the others, each
@@ -30,7 +30,7 @@ RECIPE = {
     "lengths": [32, 64, 128, 256],
     "sequences": 1000,
     "tasks": ["three back", "the latest wins"],
-    "ways": ["as trained", "interpolated", "larger base", "by parts"],
+    "ways": ["as trained", "interpolated", "larger base", "by parts", "clock 2 alone"],
     "lr": {"three back": 0.1, "the latest wins": 0.01},
     "batch": {"three back": 32, "the latest wins": 64},
     "steps": {"three back": 400, "the latest wins": 800},
@@ -92,7 +92,7 @@ def stretched(way: str, times: float) -> Float[Tensor, " half_d"]:
     training has not met (Chen et al. 2023). "larger base": base · times^(d / (d - 2)), which leaves the first
     clock and divides the last by `times` (known as NTK-aware). "by parts": clocks that went round in training
     stay, the others are divided (the idea of YaRN, Peng et al. 2023, arXiv:2309.00071, without its soft
-    edges).
+    edges). "clock 2 alone": only the third is divided, the one that both tasks read.
     Raises ValueError for another way.
     """
     trained = positions.frequencies(D_HEAD)
@@ -105,6 +105,8 @@ def stretched(way: str, times: float) -> Float[Tensor, " half_d"]:
     if way == "by parts":
         went_round = RECIPE["length"] * trained >= 2 * math.pi
         return torch.where(went_round, trained, trained / times)
+    if way == "clock 2 alone":
+        return torch.where(torch.arange(len(trained)) == 2, trained / times, trained)
     raise ValueError(f"way must be one of {', '.join(RECIPE['ways'])}, got {way!r}")
 
 

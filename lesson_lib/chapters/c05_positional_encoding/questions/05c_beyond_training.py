@@ -86,7 +86,7 @@ CODE = {
         solution=by_parts,
         cases=(
             lambda: [_clocks([1.0, 0.01], 32, 4.0)],
-            lambda: [_clocks([0.1, 0.01], 32, 4.0)],
+            lambda: [_clocks([0.1, 0.05, 0.01], 32, 4.0)],
             lambda: [_clocks([1.0, 0.3, 0.15, 0.01], 32, 2.0), _clocks([1.0, 0.1, 0.04], 100, 8.0)],
         ),
         hidden=lambda drawn: [_clocks([0.9, 0.5, 0.19, 0.03], 32, 3.0), _clocks([0.2], 64, 5.0)],
