@@ -222,10 +222,10 @@ One word is worst; windows are enough for *saw* and climb slowly on *cut*. Every
 Take the tagger of the last row. It computes this (chapters 04 to 06 open its pieces):
 
 ```
-rows = 32 learned numbers for each word + a code of its position (05)
-two layers, each: rows = rows + attention(rows)       # 4 heads
-                  rows = rows + small_network(rows)   # each word by itself
-tag = the largest of 10 numbers computed from the word's row
+row = 32 numbers of the word + a code of its position
+twice:  rows = rows + attention(rows)      # 4 heads
+        rows = rows + small_network(rows)  # by word
+tag = the largest of 10 numbers, made from the row
 ```
 
 A head is one way of looking. For the word that looks it has a weight for each word, and these weights sum to 1. Here is a new sentence, with *did* ten words before *cut*. In the last layer, where does *cut* look?

@@ -238,16 +238,18 @@ Which vector? Why not write the number $i$ itself? It grows: in a long text it d
 """
 
 # %%
-i = torch.arange(12)
-print("position      ", *(f"{k:5}" for k in i.tolist()))
+i = torch.arange(8)
+print("position", *(f"{k:5}" for k in i.tolist()))
 for name, angle in {"fast": i * 1.0, "slow": i * 0.01}.items():
-    print(f"one sine, {name}", *(f"{s:5.2f}" for s in angle.sin().tolist()))
+    print(f"{name:8}", *(f"{s:5.2f}" for s in angle.sin().tolist()))
 
 # %% [markdown]
 r"""
 The fast one takes each value twice in a turn (1 and 2 are nearly alike), and after 6.28 tokens it begins anew. The slow one hardly differs between neighbours. So take several clocks, fast and slow, and of each the sine and the cosine, which together show where the hand stands. These are the **sinusoidal** codes of the Transformer (2017):
 
-$$p_{i,\,2j} = \sin(i\,\omega_j), \qquad p_{i,\,2j+1} = \cos(i\,\omega_j), \qquad \omega_j = 10000^{-2j/d}, \qquad j = 0, \dots, \tfrac d2 - 1$$
+$$p_{i,\,2j} = \sin(i\,\omega_j), \qquad p_{i,\,2j+1} = \cos(i\,\omega_j), \qquad j = 0, \dots, \tfrac d2 - 1$$
+
+$$\omega_j = 10000^{-2j/d}$$
 
 Columns $2j$ and $2j + 1$ are one clock. With each token it turns by the angle $\omega_j$, its **frequency**, so a turn takes $2\pi / \omega_j$ tokens. The powers make a ladder: for $d = 8$ a turn takes 6, 63, 628 and 6,283 tokens, each clock ten times slower than the one before. By hand for $d = 4$: the frequencies are $1$ and $10000^{-1/2} = ‹0.01›$. So $p_0 = (0, 1, 0, 1)$, and $p_1 = (\sin 1, \cos 1, \sin ‹0.01›, \cos ‹0.01›) = (‹0.84›, ‹0.54›, ‹0.01›, 1.00)$.
 """

@@ -122,7 +122,9 @@ One matrix does it everywhere. Look at it: two blocks of 2 by 2, one for each cl
 
 Why does one matrix do? Take one clock of frequency $\omega$, at position $i$. Two formulas from school, with $a = i\omega$ and $b = \delta\omega$, say where it stands $\delta$ positions later:
 
-$$\sin(a + b) = \sin a \cos b + \cos a \sin b \qquad\qquad \cos(a + b) = -\sin a \sin b + \cos a \cos b$$
+$$\sin(a + b) = \sin a \cos b + \cos a \sin b$$
+
+$$\cos(a + b) = -\sin a \sin b + \cos a \cos b$$
 
 Both right sides are sums of the old $\sin a$ and $\cos a$, so they are a matrix times the old pair. (In this proof a code is a column.)
 
@@ -178,9 +180,9 @@ predict("either_side")
 r"""
 **"So sinusoids cannot tell left from right."** The *plain* product cannot. But a layer does not compute it. With codes added, the score of part 03 has four parts,
 
-$$(x_i + p_i)\, M\, (x_j + p_j)^\top = x_i M x_j^\top + x_i M p_j^\top + p_i M x_j^\top + p_i M p_j^\top, \qquad M = W_q W_k^\top,$$
+$$(x_i + p_i)\, M\, (x_j + p_j)^\top = x_i M x_j^\top + x_i M p_j^\top + p_i M x_j^\top + p_i M p_j^\top,$$
 
-and the last holds positions alone, with a learned matrix $M$ in between. What if training made $M = R(3)$? Codes are rows again. To write $p_{i-\delta} = R(-\delta)\,p_i$ with rows, transpose it; since $R(-\delta)^\top = R(\delta)$, it becomes $p_{i-\delta} = p_i\,R(\delta)$.
+and the last holds positions alone, with the learned matrix $M = W_q W_k^\top$ in between. What if training made $M = R(3)$? Codes are rows again. To write $p_{i-\delta} = R(-\delta)\,p_i$ with rows, transpose it; since $R(-\delta)^\top = R(\delta)$, it becomes $p_{i-\delta} = p_i\,R(\delta)$.
 """
 
 # %%

@@ -410,7 +410,8 @@ Load the machine that we opened first, and let the file write our date:
 again = to_device(carried.Transformer(len(names)))
 again.load_state_dict(translation.carried_names(trained.transformer.state_dict()))
 leak = carried.reads_ahead(again, target, source).max()
-print(spell(carried.write(again, target[:, :1], source)), f"   reads ahead by {leak:.1f}")
+print(spell(carried.write(again, target[:, :1], source)))
+print(f"reads ahead by {leak:.1f}")
 
 # %% [markdown]
 r"""

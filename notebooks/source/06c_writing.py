@@ -101,7 +101,7 @@ vocabulary = trained.vocabulary
 names = ["padding", "start", "end", *vocabulary.characters]  # 74 tokens
 machine = to_device(carried.Transformer(len(names)))
 state = trained.transformer.state_dict()
-machine.load_state_dict(translation.carried_names(state))  # under this class's names
+_ = machine.load_state_dict(translation.carried_names(state))  # under this class's names
 
 # %% [markdown]
 r"""

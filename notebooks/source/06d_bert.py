@@ -321,9 +321,9 @@ No head follows the subject: the best does so less often than the best fixed dis
 predict("third_seed")
 
 # %%
-print("from the masked position, in all four heads (stored):")
+print("hidden from the masked position    run 0 run 1 run 2")  # in all four heads, stored
 for hidden, shares in travels.routes().items():
-    print(f"{hidden:42}", *(f"run {run}: {share:.2f}  " for run, share in shares.items()))
+    print(f"{hidden:34}", *(f"{share:5.2f}" for share in shares.values()))
 
 # %% [markdown]
 r"""
@@ -336,8 +336,8 @@ These are shares of right verbs in the misleading sentences. The last line is a 
 How does the next word know the number? Hide the subject from the next word, too: run 2 falls from «0.95» to «0.14», run 1 from «0.60» to «0.19». There are only two layers, and in layer 1 the masked position reads what left layer 0. So *to* must have looked at *keys* in layer 0:
 
 ```
-layer 0    keys <--- to            "to" looks at "keys"
-layer 1    to <--- [mask]          the masked position looks at "to"
+layer 0    keys <--- to        "to" looks at "keys"
+layer 1    to <--- [mask]      [mask] looks at "to"
 ```
 
 **"The map of run 2 hardly shows a look at the subject, so this look does not matter."** It does: with the next word hidden, it alone keeps «0.69» right, against «0.07» without it. A weight need not be the largest to carry a number. And where one thing can replace another, hiding one can look harmless. So hide each, and then both.
