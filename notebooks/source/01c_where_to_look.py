@@ -207,19 +207,20 @@ r"""
 The same numbers. With this loss, here is the **recurrent attention model** (Mnih et al. 2014), in miniature. Its `state` (b, 128), for b canvases, starts at 0; `update` is one step of a recurrent network (01a). `see` is a small network that reads the two squares and the place; `locate`, `expect` and `classify` are linear layers that read the state. (`x.detach()` is x without its slope: nothing behind it learns from here.)
 
 ```python
-place = zeros(b, 2)                                  # the first look: the middle
+place = zeros(b, 2)  # the first look: the middle
 for look in range(4):
     state = update(see(canvas, place), state)
-    if look < 3:                                     # choose the next place
-        expected.append(expect(state.detach()))      # the baseline, before the draw
-        near = Normal(2 / 3 * tanh(locate(state)), 0.3)  # a mean well inside the edges
-        place = near.sample()                        # numbers, without a slope
+    if look < 3:  # choose the next place
+        expected.append(expect(state.detach()))  # baseline
+        mean = 2 / 3 * tanh(locate(state))  # inside the edges
+        near = Normal(mean, 0.3)
+        place = near.sample()  # numbers, without a slope
         log_p.append(near.log_prob(place).sum(-1))
 guess = classify(state)
-reward = right(guess, label)                         # 1 or 0, for all three draws
+reward = right(guess, label)  # 1 or 0, for all three draws
 loss = (cross_entropy(guess, label)
         + policy_loss(log_p, reward, expected.detach())
-        + ((expected - reward) ** 2).mean())         # expect learns to foretell it
+        + ((expected - reward) ** 2).mean())  # the baseline's
 ```
 
 What a digit looks like, it learns from labels, as always. Where to look, it learns from the reward, since no slope passes through `sample`. All three draws led to the guess. Their probabilities multiply, so their logarithms add, and each is multiplied by the one reward. A baseline may depend on all that was known before its draw, since for this draw it is then a fixed number. After training the place is the mean itself, without noise.

@@ -32,12 +32,12 @@
 # [clocks]
 # says = "one number for a position grows or repeats; a pair of sine and cosine at many frequencies does neither"
 # motive = "Why not write the number"
-# shown = "one sine"
-# action = "Look for two positions"
+# shown = "angle.sin()"
+# action = "Look for two with nearly the same sine"
 #
 # [sinusoid]
 # says = "sinusoidal codes: d/2 clocks, frequency 10000 ** (-2j/d), a sine and a cosine of each"
-# motive = "Take several clocks"
+# motive = "So take several clocks"
 # shown = "10000^{-2j/d}"
 # action = "code_row"
 #
@@ -56,14 +56,14 @@
 # [harm]
 # says = "codes do harm where the order is an accident"
 # motive = "Back to the points"
-# shown = "told = "
+# shown = 'points.train("codes")'
 # action = 'predict("codes_on_points")'
 #
 # [torch_adds_none]
 # says = "torch's layers add no codes; forgetting them raises no error"
 # motive = "torch's layers add"
 # shown = "nn.TransformerEncoderLayer"
-# action = "moved_by_order(ready, x)"
+# action = "Try your test on torch"
 #
 # [mask_tells_order]
 # says = "a causal mask breaks the symmetry: such a model can infer some order without codes"

@@ -37,7 +37,7 @@
 #
 # [rope]
 # says = "rotary position embedding (RoPE): turn query i by R(i) and key j by R(j) after the learned matrices; positions enter as i - j alone"
-# motive = "Where must R stand"
+# motive = "Where must $R$ stand"
 # shown = "q\\,R(i - j)\\,k^\\top"
 # action = "turn_rows"
 #

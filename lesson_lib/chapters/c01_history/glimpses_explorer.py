@@ -60,7 +60,7 @@ class GlimpseExplorer(Explorer):
         self.play = ipywidgets.Play(value=1, min=1, max=glimpses, interval=1200, description="play")
         self.back = ipywidgets.Button(description="back", icon="step-backward", layout=narrow)
         self.forward = ipywidgets.Button(description="forward", icon="step-forward", layout=narrow)
-        self.step = ipywidgets.IntSlider(1, min=1, max=glimpses, description="glimpse")
+        self.step = ipywidgets.IntSlider(1, min=1, max=glimpses, description="look")
         self.back.on_click(lambda _: self._go(self.step.value - 1))
         self.forward.on_click(lambda _: self._go(self.step.value + 1))
         super().__init__([self.picture, self.play, self.back, self.forward, self.step])
@@ -77,13 +77,13 @@ class GlimpseExplorer(Explorer):
         )
         x, y = place.tolist()
         return (
-            f"<style>{STYLE}</style><p><b>Glimpse {step} of {self.places.shape[1]}</b>, at x = {x:.2f}, y ="
+            f"<style>{STYLE}</style><p><b>Look {step} of {self.places.shape[1]}</b>, at x = {x:.2f}, y ="
             f" {y:.2f}. {html.escape(self.words())}</p>"
             "<div"
             f' class="ll-looks">{self._canvas(which, step)}<div>{shown}</div>'
             f"{self._classes(which, step)}</div>"
             "<p>Solid square: the sharp patch. Dashed: the wide one, seen coarsely. Outside both the model"
-            " saw nothing in this glimpse.</p>"
+            " saw nothing in this look.</p>"
         )
 
     def still(self) -> Picture:
@@ -107,7 +107,7 @@ class GlimpseExplorer(Explorer):
 
     def _seen(self, scale: int, step: int) -> str:
         name = "sharp" if scale == 0 else "wide"
-        return f"the {name} patch of glimpse {step}"
+        return f"the {name} patch of look {step}"
 
     def _canvas(self, which: int, step: int) -> str:
         """The canvas with the squares of this glimpse and the path so far."""
@@ -130,7 +130,7 @@ class GlimpseExplorer(Explorer):
             for t, (x, y) in enumerate(path, start=1)
         )
         label = html.escape(
-            f"canvas with a {self.labels[which]}; glimpses so far at "
+            f"canvas with a {self.labels[which]}; looks so far at "
             + ", ".join(f"({x:.2f}, {y:.2f})" for x, y in self.places[which, :step].tolist())
         )
         return (
@@ -151,7 +151,7 @@ class GlimpseExplorer(Explorer):
             bar = f'<span class="ll-bar" style="width:{round(120 * p)}px"></span> {p:.2f}'
             rows.append(f'<tr{mark}><th scope="row">{name}</th><td>{bar}</td></tr>')
         return (
-            f'<table class="ll-classes"><caption>after glimpse {step} (✓: the'
+            f'<table class="ll-classes"><caption>after look {step} (✓: the'
             f" truth)</caption>{''.join(rows)}</table>"
         )
 

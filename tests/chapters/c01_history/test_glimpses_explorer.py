@@ -31,7 +31,7 @@ def given():
 
 def test_it_starts_with_the_first_glimpse_and_a_still_picture_stands_for_it():
     w = GlimpseExplorer(*given())
-    assert "<b>Glimpse 1 of 4</b>, at x = 0.00, y = 0.00." in w.drawing.value
+    assert "<b>Look 1 of 4</b>, at x = 0.00, y = 0.00." in w.drawing.value
     assert stands_alone(lambda: GlimpseExplorer(*given()))
 
 
@@ -95,6 +95,6 @@ def test_buttons_and_play_move_the_glimpse_and_stop_at_the_ends():
         w.forward.click()
     assert w.step.value == w.play.value == 4
     w.play.value = 2
-    assert w.step.value == 2 and "Glimpse 2 of 4" in w.drawing.value
+    assert w.step.value == 2 and "Look 2 of 4" in w.drawing.value
     w.step.value = 3
     assert w.play.value == 3, "play goes on from where the learner is"
