@@ -92,7 +92,8 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | frequency, wavelength | 频率, 波长 | turn per token; tokens per full turn |
 | rotation matrix | 旋转矩阵 | turns vectors and keeps their lengths |
 | relative position | 相对位置 | how far apart two tokens stand, and on which side |
-| rotary positions | 旋转位置编码 | queries and keys turned by their own positions |
+| rotary position embedding (RoPE) | 旋转位置编码 | queries and keys turned by their own positions |
+| position interpolation | 位置插值 | new positions squeezed into the range that training knew |
 | encoder, decoder | 编码器, 解码器 | the stack that reads the input; the stack that writes the output |
 | residual connection | 残差连接 | a sub-layer's input added to its output |
 | feed-forward network | 前馈网络 | two linear maps with a ReLU between, for each token alone |
