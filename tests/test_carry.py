@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib import positions as library
@@ -16,6 +18,7 @@ from lesson_lib import scalings
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Transformer
 from lesson_lib.chapters.c06_transformer.experiments.translation import carried_names
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal, padding
 from lesson_lib.models.gpt import GPT
@@ -26,6 +29,7 @@ FILES = {  # name -> what it may import, its lines at most; in its __main__ what
     "attention": ({"torch"}, 150, ("range(1, 801)", "range(1, 4)")),
     "transformer": ({"torch", "datetime", "math"}, 300, ("steps=800", "steps=3")),
     "positions": ({"torch", "math"}, 150, ("n, d = 18, 16", "n, d = 5, 16")),
+    "vision": ({"torch", "sklearn"}, 200, ("steps=300", "steps=3")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -41,7 +45,7 @@ def carried(name: str):
     return module
 
 
-attention, transformer, positions = map(carried, FILES)
+attention, transformer, positions, vision = map(carried, FILES)
 
 
 def test_each_file_is_known():
@@ -452,3 +456,116 @@ def test_a_layer_that_knows_order_is_found():
     assert positions.moved_by_order(lambda t: layer(t, t, t).output, x) < 1e-5
     found = [positions.moved_by_order(lambda t: layer(*3 * [t + codes]).output, x) for _ in range(9)]
     assert max(found) > 0.1
+
+
+def test_patches_times_a_matrix_are_a_strided_convolution():
+    (images,) = tensors((2, 3, 6, 9))
+    conv = nn.Conv2d(3, D, 3, stride=3).double()
+    rows = F.linear(vision.patches(images, 3), conv.weight.flatten(1), conv.bias)
+    assert_close(rows, conv(images).flatten(2).mT)
+    with pytest.raises(ValueError, match=r"\(6, 9\) cannot be cut into squares of 4; pad, or crop"):
+        vision.patches(images, 4)
+
+
+def test_the_vit_is_the_librarys_gradients_too():
+    torch.manual_seed(0)
+    theirs = VisionTransformer(6, 2, 5, c_in=3, d_model=8, n_layers=2, n_heads=4, d_inner=32).double()
+    ours = vision.ViT(6, 2, 5, channels=3, d=8).double()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(0, 0.5)
+        ours.embed.weight.copy_(theirs.patches.weight.flatten(1))
+        ours.embed.bias.copy_(theirs.patches.bias)
+        ours.first.copy_(theirs.class_token)
+        ours.codes.copy_(next(theirs.positions.parameters()))
+        ours.norm.load_state_dict(theirs.encoder.norm.state_dict())
+        ours.read.load_state_dict(theirs.classify.state_dict())
+        for one, other in zip(ours.layers, theirs.encoder.layers, strict=True):
+            own = other.attention
+            one.attention.w_qkv.weight.copy_(
+                torch.cat([own.w_query.weight, own.w_key.weight, own.w_value.weight])
+            )
+            one.attention.w_output.weight.copy_(own.w_output.weight)
+            nn.init.zeros_(one.attention.w_qkv.bias)
+            nn.init.zeros_(one.attention.w_output.bias)
+            for norm, their in zip(one.norms, other.norms, strict=True):
+                norm.load_state_dict(their.state_dict())
+            one.feed_forward[0].load_state_dict(other.feed_forward.w_in.state_dict())
+            one.feed_forward[2].load_state_dict(other.feed_forward.w_out.state_dict())
+    (images,) = tensors((4, 3, 6, 6))
+    found, wanted = ours(images), theirs(images)
+    assert_close(found, wanted)
+    assert_close(*(torch.autograd.grad(y.square().sum(), images)[0] for y in (found, wanted)))
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_heads_convolve_gradients_too(k):
+    images, kernel = tensors((2, 3, 5, 7), (4, 3, k, k))
+    found, wanted = vision.convolve(images, kernel), F.conv2d(images, kernel, padding=k // 2)
+    assert_close(found, wanted)
+    grad = torch.randn_like(wanted)
+    ours, theirs = (torch.autograd.grad(y, (images, kernel), grad) for y in (found, wanted))
+    assert_close(ours, theirs)
+
+
+def test_a_blunt_head_does_not_convolve():
+    images, kernel = tensors((1, 1, 5, 5), (1, 1, 3, 3))
+    wrong = vision.convolve(images, kernel, sharpness=1.0) - F.conv2d(images, kernel, padding=1)
+    assert wrong.abs().max() > 0.1
+
+
+def test_each_offset_has_a_number_of_its_own():
+    height, width = 3, 4
+    numbers, met = vision.offsets(height, width), {}
+    for query in range(height * width):
+        for key in range(height * width):
+            offset = (key // width - query // width, key % width - query % width)
+            assert met.setdefault(offset, numbers[query, key].item()) == numbers[query, key]
+    assert sorted(met.values()) == list(range((2 * height - 1) * (2 * width - 1)))
+    assert met[0, 0] == len(met) // 2
+
+
+def test_a_bias_by_offset_is_added_to_the_cells_alone():
+    torch.manual_seed(0)
+    layer = vision.Attention(8, 2, grid=(2, 3))
+    nn.init.normal_(layer.by_offset)
+    bias = layer.bias(7)  # a class token, and six cells
+    assert bias.shape == (2, 7, 7) and not bias[:, 0].any() and not bias[:, :, 0].any()
+    assert_close(bias[:, 1:, 1:], layer.by_offset[:, layer.numbers])
+    x = torch.randn(3, 7, 8)
+    q, k, v = (t.unflatten(-1, (2, 4)).transpose(1, 2) for t in layer.w_qkv(x).chunk(3, -1))
+    wanted = attend(q, k, v, score_bias=bias[None]).output.transpose(1, 2).flatten(-2)
+    assert_close(layer(x), layer.w_output(wanted))
+
+
+@pytest.mark.parametrize("grid", [None, (4, 5)])
+def test_pixels_know_their_places_by_offsets_alone(grid):
+    torch.manual_seed(0)
+    layer = vision.Attention(8, 2, grid)
+    if grid:
+        nn.init.normal_(layer.by_offset)
+    images = torch.randn(2, 8, 4, 5)
+    turned = vision.pixels(layer, images.flip(-1)).flip(-1)  # right and left exchanged
+    same = torch.allclose(turned, vision.pixels(layer, images), atol=1e-5)
+    assert same == (grid is None)
+
+
+@pytest.mark.parametrize("pool", ["class", "mean"])
+@pytest.mark.parametrize("positions", ["learned", "offsets", "none"])
+def test_a_vit_without_positions_sees_a_bag_of_patches(pool, positions):
+    torch.manual_seed(0)
+    model = vision.ViT(8, 2, 3, pool=pool, positions=positions)
+    for layer in model.layers:
+        if positions == "offsets":
+            nn.init.normal_(layer.attention.by_offset)
+    images = torch.randn(2, 1, 8, 8)
+    mixed = images.unflatten(2, (4, 2))[:, :, [2, 0, 3, 1]].flatten(2, 3)  # rows of patches
+    same = torch.allclose(model(mixed), model(images), atol=1e-5)
+    assert same == (positions == "none")
+
+
+def test_a_vit_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match='pool is "class" or "mean"'):
+        vision.ViT(8, 2, 3, pool="max")
+    with pytest.raises(ValueError, match="a width of 9 cannot be split into 2 heads"):
+        vision.Attention(9, 2)
