@@ -341,6 +341,35 @@ Here is what the rise is for. Post-norm without it writes hardly a date, 0.002 t
 
 The tagger above is another case: with 40 of 400 steps of warm-up or without, post-norm has the same accuracy at each depth. Whether the rise is needed depends on task, rate and length of training.
 
+### The root of the width
+
+One table serves at both ends of the machine: its rows are the words that go in, and the logits are products with its rows. Section 3.4 of the paper multiplies the words by $\sqrt{d_\text{model}}$, and gives no reason. Here is what the ends look like before training, with a table of 74 rows of 64 numbers drawn with some standard deviation, at the input beside the sinusoidal codes, at the output behind a norm:
+"""
+
+# %%
+from lesson_lib.positions import sinusoidal
+
+drawn, ends = torch.Generator().manual_seed(0), {}
+codes = sinusoidal(11, 64).square().mean().sqrt().item()  # of one number
+normed = F.layer_norm(torch.randn(2000, 64, generator=drawn), (64,))
+wanted = torch.randint(74, (2000,), generator=drawn)
+for name, deviation, factor in (
+    ("0.125, times 8", 0.125, 8),
+    ("0.125, as it is", 0.125, 1),
+    ("1, as it is", 1, 1),
+):
+    table = deviation * torch.randn(74, 64, generator=drawn)
+    word = (factor * table).square().mean().sqrt().item()
+    loss = F.cross_entropy(normed @ table.T, wanted).item()
+    ends[name] = word / codes, loss
+    print(f"table {name:16} word / code {word / codes:.2f}, first loss {loss:4.1f}")
+assert ends["0.125, times 8"][0] > 1 > 0.25 > ends["0.125, as it is"][0]
+assert ends["0.125, times 8"][1] < math.log(74) + 1 < 15 < ends["1, as it is"][1]
+
+# %% [markdown]
+r"""
+Small rows make small logits: the loss starts near that of knowing nothing, $\ln 74 = 4.3$, where large rows start as if the model were sure of something wrong. But small rows are drowned by the codes, whose numbers are six times as large. The factor gives the input large rows and the output small ones. A table for each end would do as well, at the price of another $74 \cdot 64$ numbers.
+
 ## 4 · The translator: three seeds
 
 Two encoder and two decoder layers, d_model = 64, four heads, pre-norm, no dropout, no label smoothing; 1,000 steps of Adam with 64 texts each, one date a text; a rate of 0.006, the best of three by the cross-entropy on validation days of seed 0. 1,000 test dates, of days that no
