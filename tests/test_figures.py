@@ -131,7 +131,6 @@ GIVEN = {
     c05.by_position: lambda: given(rand(61)),
     c05.two_sentences: lambda: given(rand(3, 16), rand(3, 16), WORDS),
     c05.as_lists: lambda: given(rand(8, 8), rand(23, 3), rand(23, 3)),
-    c05.point_accuracy: lambda: given({"codes": (0.9, 0.5)}),
     c05.table: lambda: given(rand(64, 32)),
     c05.waves: lambda: given(rand(64, 32), [1, 3]),
     c05.counters: lambda: given({"sines": [318, 101]}, [999, 499]),

@@ -83,24 +83,6 @@ def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Figure:
     return figure
 
 
-def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
-    """{reader: (share in order, share shuffled)}."""
-    return bars(
-        {
-            f"{name},\n{given}": share
-            for name, pair in shares.items()
-            for given, share in zip(("in order", "shuffled"), pair, strict=True)
-        },
-        kinds=2,
-        y_axis="right digits",
-        marks={"guess": 0.1},
-        limits=(0, 1.1),
-        alt="Right digits, lists in order beside lists shuffled: without codes the two bars are equal"
-        + (", with codes the second is about half as high." if "codes" in shares else "."),
-        caption="300 digits of the test set.",
-    )
-
-
 def stored_three_back(*, codes: bool = True) -> Picture:
     """Of the stored experiment "order", at the length of training; with or without the runs that have
     codes."""
