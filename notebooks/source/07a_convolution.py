@@ -1,52 +1,127 @@
+# /// ideas
+# [convolution]
+# says = "a convolution lays the same numbers, its kernel, on every pixel and its neighbours, and adds up"
+# motive = "To find the edges of a house"
+# shown = "finder = torch.tensor"
+# action = 'predict("at_b")'
+#
+# [no_positions]
+# says = "without positions no number of heads is a convolution: equal pixels get equal outputs"
+# motive = "A and B are the same blue"
+# shown = "MultiHeadAttention(36, n_heads)"
+# action = 'predict("enough_heads")'
+#
+# [assumed]
+# says = "a convolution assumes locality and weight sharing; its matrix for one offset is a tap"
+# motive = "what does the convolution know that attention does not"
+# shown = "y_p = \\sum_"
+# action = "shift_weights"
+#
+# [head_per_offset]
+# says = "a head for each offset: the score says where, the value matrix says what"
+# motive = "The formula does what heads do"
+# shown = "total + weights @ tokens @ tap.T"
+# action = "shift_weights"
+#
+# [sharpness]
+# says = "the score -s |r - g|^2: with a large s one pixel gets nearly all the weight"
+# motive = "never exactly 0 or 1"
+# shown = "for s in (1, 3, 10):"
+# action = "At which sharpness"
+#
+# [distance]
+# says = "a squared distance is a dot product, up to a term that softmax does not see: a key that says where it stands, a query that says where to look"
+# motive = "Is this one"
+# shown = "score=dot"
+# action = "goal_query"
+#
+# [price]
+# says = "a head mixes all n keys to use one: nine heads cost 1 + n / C times a kernel"
+# motive = "What does freedom cost"
+# shown = "nine_heads = 9"
+# action = 'predict("price_of_nine")'
+#
+# [chosen]
+# says = "where the position depends on content, the best kernel misses three quarters, and one head nothing"
+# motive = "What does that freedom buy"
+# shown = "torch.linalg.lstsq"
+# action = 'predict("arrows")'
+#
+# [query]
+# says = "a fixed offset in the query makes a convolution; an offset that the pixel carries lets content decide where to look"
+# motive = "Compare its goals"
+# shown = "grid(20, 20) + arrows"
+# action = "sky_arrows"
+#
+# [bias]
+# says = "a learned number for each offset, added to the score (Swin)"
+# motive = "let training find them"
+# shown = "carried.offsets"
+# action = "layer.by_offset"
+# ///
+
 # %% [markdown]
 r"""
 {title}
 
-To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses
-by itself. Can it do the same work? What does freedom cost?
+To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses by itself. Can it do the same work? What does freedom cost, and what does it buy?
 
-**Afterwards you can** build a convolution from heads, say how many heads a kernel needs, and when no kernel can do what one head does.
+**Afterwards you can** build a convolution from heads, say what that costs, and name a task that one head can do and no convolution.
 
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-3 × 3 卷积就是九个头:每个头只看一个相对位置,它的值矩阵就是卷积核在那里的一小块;分数只取决于相对位置,并且足够尖锐。这一课数一数需要几个头、要花多少乘法,再看什么时候卷积够用、什么时候不够。
+3 × 3 卷积就是九个头:每个头只看一个相对位置,它的值矩阵就是卷积核在那里的一小块;分数只取决于相对位置,并且足够尖锐。
+这一课先搭出这样的九个头,再数一数要多花多少乘法,最后看一个任何卷积核都做不了、而一个头就能做的任务。
 </details>
 
 {sources}
 """
 
-# %%
+# %% tags=["imports"]
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn import figures
-from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import PixelExplorer
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
-from lesson_lib.convolution import as_attention, offsets, with_few_heads
-from lesson_lib.device import quick
+from lesson_lib.course import *
 from lesson_lib.heads import MultiHeadAttention
-from lesson_lib.show import show
+from lesson_lib.scores import dot
 
 _ = torch.manual_seed(0)
 warm_up()
 
+# %% [markdown]
+r"""
+The picture has 5 rows and 10 columns. Each pixel has three numbers, red, green and blue, from 0 (dark) to 1 (bright). The program takes their mean as the pixel's brightness: the sky has 0.8, the roof 0.433. Then it lays nine numbers on a pixel and its eight neighbours, multiplies each brightness by the number on it, and adds up:
+
+```
+1  0  -1
+2  0  -2
+1  0  -1
+```
+
+Such a program is a **convolution**, and its numbers are the **kernel**. Two pixels of the sky get names. A, in row 1 and column 5, has sky all around. B is in row 1 and column 3: at its left stand, from above, sky, roof and roof; at its right all is sky.
+"""
+
 # %%
-picture = figures.example_picture()  # (3, 5, 10): red, green, blue; rows; columns
+predict("at_b")
+
+# %%
+picture = figures.example_picture()  # (3, 5, 10): colours, rows, columns
 finder = torch.tensor([[1.0, 0, -1], [2, 0, -2], [1, 0, -1]])
-kernel = finder.expand(1, 3, 3, 3) / 3  # the same for red, green and blue
+# (numbers out, colours, rows, columns); a third for each colour makes the mean
+kernel = finder.expand(1, 3, 3, 3) / 3
 edges = F.conv2d(picture[None], kernel, padding=1)[0, 0]  # (5, 10)
+print(f"at A {edges[1, 5]:.4f}, at B {edges[1, 3]:.4f}")
 figures.edges(picture, {"the edge finder": edges}, marked={"A": (1, 5), "B": (1, 3)})
 
 # %% [markdown]
 r"""
-The program is a **convolution**. Nine numbers, `finder`, are laid on a pixel and its neighbours: left ones count plus, right ones minus. Each colour takes a third of these nine numbers; all 27 are the **kernel**. The sky at A gives 0.
-B has the dark roof at its left: violet, below 0. Off the picture stand zeros, the **padding**, and make edges at both margins.
+At B the result is «-1.1000»: the left side is darker, so the right one with its minus wins (violet). A has the same on both sides and gets «0». (The kernel of the code has 27 numbers, nine for each colour. Off the picture it finds zeros, as `padding=1` says. They count as black, so there are edges at the margins, too.)
 
 ## 1 · Without positions
 
@@ -58,49 +133,37 @@ predict("enough_heads")
 
 # %%
 tokens = picture.flatten(1).T  # (50, 3), row by row
-a, b = 10 * 1 + 5, 10 * 1 + 3  # rows of ten pixels
-x = nn.Linear(3, 36)(tokens)  # wider, so that 36 heads fit
+a, b = 10 * 1 + 5, 10 * 1 + 3  # the numbers of A and B: 15 and 13
+wide = nn.Linear(3, 36)(tokens)  # (50, 36), so that it can be cut into 36 heads
 for n_heads in (1, 36):
     layer = MultiHeadAttention(36, n_heads)
-    output = layer(x, x, x).output
+    output = layer(wide, wide, wide).output
     print(f"heads {n_heads:2}: A - B = {(output[a] - output[b]).abs().max():.4f}")
-print(f"edge finder: A {edges[1, 5]:.4f}, B {edges[1, 3]:.4f}")
 
 # %% [markdown]
 r"""
-**"With enough heads it could."** The edge finder tells A from B, «0» from «−1.1». No number of heads does: A and B ask the same query of the same keys. Scores must know where a pixel stands.
+**"With enough heads it could."** No number of heads does. A and B ask the same query of the same keys, so each head gives both the same output. A score must know where a pixel stands.
 
 ## 2 · What a convolution assumes
 
-At the pixel $p$ (row, column) a convolution computes
+So what does the convolution know that attention does not? Here is its formula. The numbers of the pixel $p$ are the vector $x_p$, and its output is
 
-$$y_p = \sum_{c} W_c \, x_{p + c}, \qquad c \in \{-1, 0, 1\}^2$$
+$$y_p = \sum_{\delta} W_\delta \, x_{p + \delta}, \qquad \delta \in \{-1, 0, 1\}^2$$
 
-Each of nine **offsets** $c$ = (down, right) has a matrix $W_c$, a **tap**, of shape (channels out, channels in), here $1 \times 3$. A **channel** is one number of a pixel.
+An **offset** $\delta$ is a pair (down, right), and there are nine: $(0, -1)$ is the pixel at the left. The matrix $W_\delta$ of an offset, a **tap**, has the shape (numbers out, numbers in). Ours are $1 \times 3$. The tap of $(0, -1)$ is $(2/3, 2/3, 2/3)$.
 
-The formula assumes two things before any picture comes. Only the next pixels count: **locality**. Every pixel gets the same taps: **weight sharing**. So when the house moves one column, its edges move along:
-"""
-
-# %%
-moved = picture.roll(1, dims=-1)  # the last column comes in at the left
-of_moved = F.conv2d(moved[None], kernel, padding=1)[0, 0]
-assert_close(of_moved[:, 2:-1], edges[:, 1:-2])  # without the margins
-figures.edges(moved, {"the edge finder": of_moved})
-
-# %% [markdown]
-r"""
-That is **shift equivariance**. So let a score know only the offset $d$ from query to key.
+The formula makes two assumptions before it sees any picture. Only neighbours count: **locality**. And every pixel has the same taps: **weight sharing**. So wherever the house stands, it has the same edges. A score that depends on the offset alone gives weight sharing, and if it falls off quickly, locality.
 
 ## 3 · A head for each offset
 
-As heads do, the formula fetches vectors, multiplies each by a matrix, adds up. Head $c$ needs weight 1 on the pixel at offset $c$. What it fetches is multiplied by the tap: its value matrix times its rows of $W_o$ is $W_c^T$.
+The formula does what heads do: it fetches a vector, multiplies it by a matrix, and adds up the results. So give each offset $\delta$ a head. Its table of weights has a 1 where the key stands at offset $\delta$ from the query. What it fetches is multiplied by $W_\delta$. (In part 04 a head's vectors are multiplied by $W_v$ before, and by its rows of $W_o$ afterwards. Here $W_\delta$ is the product of the two.)
 """
 
 # %% [markdown] tags=["exercise:shift_weights"]
 # Write one head's table of weights.
 
 # %%
-table_of = yours("shift_weights")  # once it has passed; until then ours
+table_of = yours("shift_weights")
 total = torch.zeros(50, 1)
 for down in (-1, 0, 1):
     for right in (-1, 0, 1):
@@ -111,216 +174,193 @@ assert_close(total.reshape(5, 10), edges)
 
 # %% [markdown]
 r"""
-Nine tables give the same edges. But softmax of finite scores is never exactly 0 or 1.
+Your nine tables give the same edges, at every pixel. A mask that leaves one pixel open would make such a table. But a mask is given, and cannot be learned. Can scores do it? Two things stand in the way. Softmax of finite scores gives no weight of exactly 0 or 1. And a row of weights sums to 1, while your table has rows of zeros where a pixel at the margin looks off the picture.
+
+The second is soon removed: put a border of zeros around the picture, and let its pixels be keys, too. Whoever looks off the picture fetches a zero there. The first takes a section.
 
 ## 4 · Sharp scores
 
-Let a head's score fall with the squared distance from its offset:
+A head wants the pixel at one offset. Call the position where that pixel stands its **goal**, $g = p + \delta$. Let the score of a key fall with the squared distance of its position $r$ (row, column) from the goal:
 
-$$\text{score}_d = -s \, |d - c|^2$$
+$$\text{score} = -s \, |r - g|^2$$
 
-$s$ is its **sharpness**. By hand: of five pixels in a row the middle one asks, so $d = -2 \dots 2$; let $c = 1$, $s = 1$. The wanted pixel gets $1 / (1 + 2e^{-1} + e^{-4} + e^{-9}) = 0.57$.
+The number $s$ is its **sharpness**. By hand: a row of five pixels, at $r = 0 \dots 4$, and the goal $g = 3$. At $s = 1$ the wanted pixel gets the weight $1 / (1 + 2e^{-1} + e^{-4} + e^{-9}) = 0.57$.
 """
 
 # %%
-d_row = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0])
 for s in (1, 3, 10):
-    show((-s * (d_row - 1) ** 2).softmax(-1))
+    show((-s * (torch.arange(5.0) - 3) ** 2).softmax(-1))
 
 # %% [markdown]
 r"""
-At sharpness 3 it gets «0.91», at 10 «0.9999»: as near 1 as we like.
+The fourth number is the wanted pixel. At sharpness 3 it gets «0.91», and at 10 it gets «0.9999»: as near to 1 as we like.
 
-Offset and sharpness fit into three numbers. Multiply out:
-
-$$-s|d - c|^2 = r_d \cdot v - s|c|^2, \qquad r_d = (|d|^2,\ d_\text{down},\ d_\text{right})$$
-
-$r_d$ depends on the two pixels, $v$ on the head; `score_bias` adds $r_d \cdot v$ to the score. The last term is the same for all keys, so softmax does not see it.
-"""
-
-# %% [markdown] tags=["exercise:head_vector"]
-# Which three numbers are $v$?
-
-# %% [markdown]
-r"""
-All together, with keys on a border of zeros:
+Below are nine such heads on the house. Choose a head and move its sharpness. At which sharpness does one pixel hold 0.99 of the weight? And how far is the sum of the nine from the convolution then (last row)?
 """
 
 # %%
-vector_of = yours("head_vector")
+conv = nn.Conv2d(3, 1, kernel_size=3, padding=1, bias=False)
+conv.weight.data.copy_(kernel)
+PixelExplorer(conv, picture, start=(1, 3))
+
+# %% [markdown]
+r"""
+It holds 0.99 from about 6 on. At 32, the end of the slider, the difference is 0.0000.
+
+A score of attention is a product of a query, which knows who asks, and a key, which knows who is asked. Is this one? Multiply out:
+
+$$-s|r - g|^2 = q \cdot k - s|g|^2, \qquad k = (|r|^2,\ r_\text{down},\ r_\text{right})$$
+
+The last term is the same for all keys, so softmax does not see it, and it may be left out. What remains is a product: a key $k$ of three numbers, which says where it stands, and a query $q$ of three numbers, which says where to look.
+"""
+
+# %% [markdown] tags=["exercise:goal_query"]
+# Which three numbers are $q$?
+
+# %% [markdown]
+r"""
+So a head needs nothing but `attend`, with the unscaled score `dot` of part 02b. Contents play no part yet: queries and keys are made of positions alone.
+"""
+
+# %%
+def grid(height, width, border=0):  # (pixels, 2): row, column; the picture's corner is 0, 0
+    rows, columns = torch.arange(-border, height + border), torch.arange(-border, width + border)
+    return torch.cartesian_prod(rows, columns).float()  # all pairs
 
 
-def pairs(d):  # offsets (n, m, 2) to r (n, m, 3)
-    return torch.cat([d.square().sum(-1, keepdim=True), d], -1)
+query_of = yours("goal_query")
 
 
-d = offsets(5, 10, border=1)  # (50, 84, 2): 50 pixels ask, 7 * 12 are looked at
-r = pairs(d)
-canvas = F.pad(picture, (1, 1, 1, 1)).flatten(1).T  # (84, 3)
-no_query, no_key = torch.zeros(50, 1), torch.zeros(84, 1)  # contents score 0
+def look(canvas, at, goals, s):  # canvas (keys, c) stands at (keys, 2); goals (pixels, 2)
+    k = torch.cat([at.square().sum(-1, keepdim=True), at], -1)  # (keys, 3)
+    q = torch.stack([query_of(goal, s) for goal in goals])  # (pixels, 3)
+    return attend(q, k, canvas, score=dot).output  # (pixels, c)
+
+
+# %%
+house = F.pad(picture, (1, 1, 1, 1)).flatten(1).T  # a border of 1: (84, 3)
 
 
 def edges_by_heads(s):
     total = torch.zeros(50, 1)
-    for down in (-1, 0, 1):
-        for right in (-1, 0, 1):
-            v = vector_of(torch.tensor([down, right]).float(), s)
-            head = attend(no_query, no_key, canvas, score_bias=r @ v).output
-            total = total + head @ kernel[:, :, down + 1, right + 1].T
+    for delta in grid(1, 1, border=1):  # nine offsets
+        head = look(house, grid(5, 10, border=1), grid(5, 10) + delta, s)
+        down, right = delta.int() + 1
+        total = total + head @ kernel[:, :, down, right].T
     return total.reshape(5, 10)
 
 
-# %%
 for s in (1, 10):
     print(f"sharpness {s:2}: off by {(edges_by_heads(s) - edges).abs().max():.4f}")
 figures.edges(picture, {f"nine heads, s = {s}": edges_by_heads(s) for s in (1, 10)})
 
 # %% [markdown]
 r"""
-**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by «0.0003». The library's `as_attention` does it, at sharpness 32, for any such kernel. The edge finder at B:
+**Nine sharp heads are the convolution.** At sharpness 1 the largest error is «1.3871», more than the edge at B: the left map is a blur. At 10 it is «0.0003», and the right map shows the edges.
+
+## 5 · The price
+
+What does freedom cost? For one pixel of the house the kernel does 27 multiplications: nine taps of three numbers.
 """
 
 # %%
-conv = nn.Conv2d(3, 4, kernel_size=3, padding=1)
-assert_close(as_attention(conv)(picture[None]), conv(picture[None]), atol=1e-5, rtol=0)
-edge_finder = nn.Conv2d(3, 1, kernel_size=3, padding=1, bias=False)
-edge_finder.weight.data.copy_(kernel)
-PixelExplorer(edge_finder, picture, start=(1, 3))
+predict("price_of_nine")
+
+# %%
+for name, keys, c_in, c_out in (("house", 7 * 12, 3, 1), ("photo", 226 * 226, 64, 64)):
+    by_taps = 9 * c_in * c_out
+    nine_heads = 9 * (keys * c_in + c_in * c_out)  # mix the keys, then the tap
+    print(f"{name}: {by_taps:,} and {nine_heads:,}, {nine_heads // by_taps} times as many")
 
 # %% [markdown]
 r"""
-*Do:* at which sharpness does one pixel hold 0.99?
+A head mixes $n$ keys of $c$ numbers, to use one of them: $nc$ multiplications. Its tap makes $C$ numbers of the result: $cC$ more. The kernel has the taps alone, so nine heads cost $(nc + cC) / cC = 1 + n/C$ times as much: 85 for the house, 799 for a photograph of 224 × 224 pixels. Whoever knows where to look should not pay that.
 
-## 5 · Are nine needed?
+## 6 · Where no kernel can
 
-Above 6 one pixel holds 0.99. Now let a head score each of the nine offsets as it likes, and all others −∞.
-"""
-
-# %%
-predict("edge_heads")
-
-# %%
-head_0 = (finder + 3) / 27  # lifted by 3: all shares are above 0, and sum to 1
-head_1 = torch.full((3, 3), 1 / 9)
-assert_close(27 * (head_0 - head_1), finder)
-figures.shares(head_0, head_1, finder)
-
-# %% [markdown]
-r"""
-**"Nine pixels need nine heads."** Two will do: for each colour one value matrix holds 9, the other −9.
-
-In general, write each tap's numbers as one row: a table of nine rows. At rank 2 every column is a mixture of two patterns of nine numbers. Lift each until nothing is negative, divide by its sum: a head's shares. A lift adds the same number to all nine places, so one more
-head, with equal shares, subtracts all lifts together. So rank + 1 heads are enough, or nine. Fewer than the rank are not: a head adds one pattern.
-"""
-
-# %%
-both = nn.Conv2d(3, 2, kernel_size=3, padding=1, bias=False)  # two edge finders:
-both.weight.data.copy_(torch.cat([kernel, kernel.mT]))  # left to right, top to bottom
-for name, layer in {"two edge finders": both, "random, 3 to 4 channels": conv}.items():
-    table = layer.weight.flatten(2).flatten(0, 1).T  # (9, channels out * channels in)
-    rank = torch.linalg.matrix_rank(table).item()
-    few = with_few_heads(layer)  # builds them
-    assert_close(few(picture[None]), layer(picture[None]), atol=1e-5, rtol=0)
-    print(f"{name}: rank {rank}, heads {len(few.values)}")
-
-# %% [markdown]
-r"""
-Two edge finders take three heads; the random kernel keeps nine. (Nine: Cordonnier, Loukas & Jaggi 2019; the count by rank is ours.)
-
-## 6 · The price
-
-Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels, to use one: $9nC$ more. Together that is $1 + n/C$ times as much, for a photograph of 224 × 224 pixels with 64 channels 785 times.
-
-And if nobody says which nine? A hidden convolution adds up four pixels, those three steps above, below, left and right, each times a random matrix. Heads see pictures of noise,
-must reproduce its output, and learn offsets, sharpness, value matrices.
-"""
-
-# %%
-predict("four_for_four")
-
-# %%
-learner, _ = fields.train(seed=0, n_heads=8)  # eight heads, 300 steps
-start = fields.heads(8, torch.Generator().manual_seed(0)).logits.centres
-end = learner.logits.centres.detach().cpu()
-figures.centres(start.detach(), end, fields.taps())
-
-# %% tags=["proof"]
-assert quick() or fields.found(learner) == 4  # rings with a sharp head
-
-# %% [markdown]
-r"""
-Eight heads find all four rings; some end nowhere. Four, eight, and kernels that learn, five seeds each:
-"""
-
-# %%
-figures.searched()
-
-# %% [markdown]
-r"""
-Missed is the share of the output's variance. A 3 × 3 kernel misses all: in noise, near pixels say nothing of far ones. Four heads miss 12 to 56 %. Eight find all places in four seeds of five. **Spare heads are for the search.** A 7 × 7 kernel has the four
-among its taps, need not search, and misses under 0.01 %.
-
-## 7 · Where no kernel can
-
-Now each pixel carries an arrow and wants the pixel three steps that way, up, down, left or right.
+What does that freedom buy? Now each pixel carries an arrow: up, down, left or right. Its output shall be the pixel three steps that way. One rival is the best kernel of 7 × 7, which reaches all four. We measure the variance of an output's error as a share of the variance of the wanted pixels: 0 % is perfect, and 100 % no better than a constant.
 """
 
 # %%
 predict("arrows")
 
 # %%
-arrows = fields.taps()[torch.randint(4, (400,))].float()  # (400, 2): offsets
-d = offsets(20, 20, border=3)  # (400, 676, 2)
-noise = F.pad(torch.randn(16, 20, 20), (3, 3, 3, 3))  # 16 pictures, with borders
-canvas = noise.flatten(1).T  # (676, 16): a picture is a channel
-there = (d == arrows[:, None]).all(-1)  # (400, 676): each row has one True
-wanted = canvas[there.int().argmax(1)]  # (400, 16)
+ways = torch.tensor([[-3.0, 0], [3, 0], [0, -3], [0, 3]])
+arrows = ways[torch.randint(4, (400,))]  # one for each pixel of 20 rows of 20
+noise = torch.randn(16, 1, 20, 20)  # 16 random pictures, one number a pixel
+canvas = F.pad(noise, (3, 3, 3, 3)).flatten(1).T  # 26 rows of 26: (676, 16)
+goals = grid(20, 20) + arrows  # (400, 2)
+row, column = (goals + 3).long().unbind(-1)  # on the canvas
+wanted = canvas[26 * row + column]  # (400, 16): all pictures have the same arrows
 
-v = torch.stack([vector_of(arrow, 10.0) for arrow in arrows])  # each pixel's own
-bias = (pairs(d) * v[:, None]).sum(-1)  # (400, 676)
-no_query, no_key = torch.zeros(400, 1), torch.zeros(676, 1)
-by_head = attend(no_query, no_key, canvas, score_bias=bias).output
+# the kernel: for each pixel the 49 numbers that it lies on, then the least squared error
+seen = F.unfold(noise, 7, padding=3).permute(2, 0, 1)  # (400, 16, 49)
+best = torch.linalg.lstsq(seen.flatten(0, 1), wanted.reshape(-1, 1)).solution
+by_kernel = (seen @ best)[..., 0]
 
-seen = F.unfold(noise[:, None], 7)  # (16, 49, 400): what a 7 x 7 kernel sees
-seen = seen.permute(2, 0, 1).reshape(-1, 49)
-target = wanted.reshape(-1, 1)  # (6400, 1)
-best = torch.linalg.lstsq(seen, target).solution  # least squares: no kernel is better
-made = {"best 7 x 7 kernel": seen @ best, "one head": by_head.reshape(-1, 1)}
-for name, output in made.items():
-    print(f"{name} misses {(output - target).var() / target.var():.0%}")
+by_head = look(canvas, grid(20, 20, border=3), goals, 10.0)
+for name, output in {"best kernel": by_kernel, "one head": by_head}.items():
+    print(f"{name} misses {(output - wanted).var() / wanted.var():.0%}")
 
 # %% [markdown]
 r"""
-**"A kernel that reaches far enough can do what attention does."** The best one gives each place about a quarter: ¾ of the wanted pixel is missing, ¼ of three others wrong, (9 + 3)/16 = 75 % of the variance (the rest is chance). Arrows as further channels would not help one kernel: it adds, it cannot choose. One head misses nothing that shows: $v$ comes from the pixel that asks, so it is a *query*, and content says where to look.
+**"A kernel that reaches far enough can do what attention does."** The same taps serve all pixels, so the best kernel gives each of the four positions about ¼. Then ¾ of the wanted pixel is missing, and ¼ of each of three others is too much. The pixels are independent, so the squares add: $9/16 + 3/16 = 75\,\%$. (The «74» is a little less, because the 49 numbers were fitted to these very pictures.)
+
+To see the arrows would not help it. Wanted is a product of arrow and pixel, and a convolution multiplies by fixed numbers and adds. (Two with a ReLU between them can make the product: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).)
+
+The head's error is 0 %. Compare its goals with those of section 4. There all pixels shared one offset, `grid(5, 10) + delta`, so all did the same. Here each pixel adds its own arrow, `grid(20, 20) + arrows`. The query $s\,(-1, 2g)$ is a sum of numbers that the pixel carries, its position and its arrow, so a matrix $W_q$ can make it. In this way content decides where to look.
 
 ## In real work
 
-The vision model Swin attends in windows of 7 × 7 and adds to each score a learned number for its offset.
+Often nobody knows where to look. Then let training find the scores. The vision model Swin does so. Its tokens are small squares of pixels; it attends in windows of 7 × 7 tokens, and adds to each score a learned number for its offset, a **relative position bias**. In such a window there are $13 \cdot 13 = 169$ offsets.
+
+## To carry away
+
+`notebooks/carry/vision.py` is this chapter in plain torch, for your own projects. Its `Attention(d, n_heads, grid)` takes tokens $(b, n, d)$ that stand in a grid, and gives back $(b, n, d)$. It holds a table `by_offset` of learned numbers, (heads, offsets), and this function says which of them belongs to which pair. Down and right are shifted so that they begin at 0; then, as with pixels, row times width plus column is a number of its own for each offset:
 """
 
 # %%
-table = nn.Parameter(torch.randn(4, 13, 13))  # 4 heads; offsets -6 to 6
-place = offsets(7, 7).long() + 6  # (49, 49, 2)
-bias = table[None, :, place[..., 0], place[..., 1]]  # (1, 4, 49, 49)
-q, k, v = torch.randn(3, 2, 4, 49, 16)  # two windows
-real = F.scaled_dot_product_attention(
-    q, k, v, attn_mask=bias
-)  # numbers in it are added
-assert_close(real, attend(q, k, v, score_bias=bias).output)
+from carry import vision as carried
+
+# %%
+show_source(carried.offsets)
+
+# %%
+layer = carried.Attention(36, 4, grid=(5, 10))
+for name in ("at first", "with a bias"):
+    output = layer(wide[None])[0]
+    print(f"{name:11}: A - B = {(output[a] - output[b]).abs().max():.4f}")
+    with torch.no_grad():  # raise the score of the left neighbour, in each head
+        layer.by_offset[:, carried.offsets(5, 10)[b, b - 1]] = 3.0
 
 # %% [markdown]
 r"""
+The learned numbers start at 0. Then the layer knows no positions, and A and B get the same output, as in section 1. One number in each head, for the offset $(0, -1)$, and the layer tells them apart.
+
 ## The house once more
 
-Nine heads find its edges, two are enough, and without positions none do.
+Give A an arrow to the roof, three steps to the left, and B one to the wall, two steps down. Then change an arrow in the cell, say first what it will fetch, and run it.
+"""
 
-**To remember.** Whoever knows where to look builds it in; attention is for places that content chooses.
+# %%
+sky = torch.tensor([a, b])
+sky_arrows = torch.tensor([[0.0, -3.0], [2.0, 0.0]])
+goals = grid(5, 10)[sky] + sky_arrows
+fetched = look(tokens, grid(5, 10), goals, 10.0)
+show(fetched=fetched, roof=picture[:, 1, 2], wall=picture[:, 3, 3])
 
-- A tap is a head: its score says where, its value matrix says what.
-- Rank heads are necessary; rank + 1, or nine, are enough.
-- Nine heads cost $1 + n/C$ times a kernel.
+# %% [markdown]
+r"""
+One head fetches both: A gets the roof's colour, and B the wall's. (The neighbours keep a little weight, 0.0001 or so.) The two are the same blue, and ask different questions.
 
-**Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). More: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
+**To remember.** Whoever knows where to look builds it in; attention is for positions that content chooses.
+
+- A tap is a head: its score says where, its value matrix says what. Without positions there is no where.
+- A score that falls with the squared distance is a product: a key that says where it stands, a query that says where to look.
+- Nine heads cost $1 + n/C$ times a kernel: each mixes $n$ keys, and $C$ numbers come out.
+- A fixed offset in the query makes a convolution; an offset that the pixel carries makes what no convolution can.
+
+**Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). Whether fewer heads do, and whether heads find their offsets by themselves: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
 **Next**: [07b · Data or prior](07b_data_or_prior.ipynb): what if nobody builds anything in, and there are only data?
 """

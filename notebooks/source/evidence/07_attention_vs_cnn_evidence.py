@@ -15,6 +15,7 @@ is computed in its cell or above it; were it not true, the cell would end in an 
 from statistics import median
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
@@ -180,6 +181,35 @@ verdict("weights that depend on the pixels: all four are right",
 # %% [markdown]
 r"""
 So attention is more than a convolution already in one layer: it can choose by content.
+
+**Arrows.** In 07a each pixel wants the one three steps along its own arrow. Does a kernel help that sees the arrows, too, as four more channels? The best one still only adds up. But two convolutions with a ReLU between them can choose among places that are known beforehand: a large number $M$ lifts the chosen pixel above 0, and pushes the others below.
+"""
+
+# %%
+draw = torch.Generator().manual_seed(5)
+four_ways = torch.tensor([[-3, 0], [3, 0], [0, -3], [0, 3]])
+pointing = torch.randint(4, (64, 12, 12), generator=draw)
+shown_arrows = F.one_hot(pointing, 4).movedim(-1, 1).float()  # (64, 4, 12, 12)
+grains = torch.randn(64, 1, 12, 12, generator=draw)
+fetch = torch.zeros(4, 1, 7, 7)  # the first convolution: one channel for each way
+fetch[range(4), 0, 3 + four_ways[:, 0], 3 + four_ways[:, 1]] = 1.0
+found_there = F.conv2d(grains, fetch, padding=3)  # (64, 4, 12, 12)
+aimed_at = (found_there * shown_arrows).sum(1)
+channels = torch.cat([grains, shown_arrows], 1)
+looked_over = F.unfold(channels, 7, padding=3).mT.reshape(-1, 5 * 49)
+goal = aimed_at.reshape(-1, 1)
+one_kernel = looked_over @ torch.linalg.lstsq(looked_over, goal).solution
+share_missed = ((one_kernel - goal).var() / goal.var()).item()
+large = 10.0
+two_layers = (found_there + large * (2 * shown_arrows - 1)).relu().sum(1) - large
+verdict("one kernel that sees the arrows, too, still misses over two thirds", share_missed > 0.67)
+verdict("two convolutions with a ReLU between them miss nothing",
+    (two_layers - aimed_at).abs().max() < 1e-5)  # fmt: skip
+print(f"one kernel with arrows misses {share_missed:.0%}")
+
+# %% [markdown]
+r"""
+So "no kernel can" is said of one convolution. What a stack cannot do is to look where nobody told it beforehand.
 
 ## 2 · The search for four far pixels: five seeds
 

@@ -188,12 +188,12 @@ RIGHT = {
         _one_query,
     ),
     "shift_weights": (_by_offsets, _by_two_moves, _by_numbers),
-    "head_vector": (
-        lambda centre, sharpness: torch.tensor(
-            [-sharpness, *(2 * sharpness * place for place in centre.tolist())]
+    "goal_query": (
+        lambda goal, sharpness: torch.tensor(
+            [-sharpness, *(2 * sharpness * place for place in goal.tolist())]
         ),
-        lambda centre, sharpness: sharpness * torch.cat([-torch.ones(1), 2 * centre]),
-        lambda centre, sharpness: pad(2 * sharpness * centre, (1, 0), value=-sharpness),
+        lambda goal, sharpness: sharpness * torch.cat([-torch.ones(1), 2 * goal]),
+        lambda goal, sharpness: pad(2 * sharpness * goal, (1, 0), value=-sharpness),
     ),
     "nine_heads": (code._heads(), _as_products, _by_attend),
     "patch_rows": (code._unfolded, _slice_by_slice, _by_convolution),

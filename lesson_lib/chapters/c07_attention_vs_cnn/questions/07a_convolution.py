@@ -1,7 +1,6 @@
 """What of the questions in 07a_convolution.md is code."""
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Draw
@@ -9,7 +8,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def shift_weights(h: int, w: int, down: int, right: int) -> Float[Tensor, "n n"]:
+def shift_weights(h, w, down, right):
     weights = torch.zeros(h, w, h, w)  # who asks, who is looked at
     for i in range(h):
         for j in range(w):
@@ -26,16 +25,16 @@ def _more_shift_weights(_draw: Draw) -> list[Case]:
     return [_moved(5, 3, 2, -1), _moved(2, 7, 0, 3), _moved(3, 2, -1, 1)]
 
 
-def head_vector(centre: Float[Tensor, "2"], sharpness: float) -> Float[Tensor, "3"]:
-    down, right = centre
+def goal_query(goal, sharpness):
+    down, right = goal
     return -sharpness * torch.stack([torch.ones_like(down), -2 * down, -2 * right])
 
 
-def _head(centre: Tensor, sharpness: float) -> Case:
-    return {"centre": centre, "sharpness": sharpness}
+def _head(goal: Tensor, sharpness: float) -> Case:
+    return {"goal": goal, "sharpness": sharpness}
 
 
-def _more_head_vector(drawn: Draw) -> list[Case]:
+def _more_goal_query(drawn: Draw) -> list[Case]:
     return [_head(drawn(1, 2), 0.3), _head(drawn(2, 2), 7.0)]
 
 
@@ -51,12 +50,12 @@ def _far_off(h: int, w: int, down: int, right: int) -> bool:
     return abs(down) > h or abs(right) >= h * w
 
 
-def head_vector_2(centre: Float[Tensor, "2"], sharpness: Float[Tensor, "2"]) -> Float[Tensor, "4"]:
-    return torch.cat([-sharpness, 2 * sharpness * centre])
+def goal_query_2(goal, sharpness):
+    return torch.cat([-sharpness, 2 * sharpness * goal])
 
 
-def _oblong(centre: Tensor, sharpness: Tensor) -> Case:
-    return {"centre": centre, "sharpness": sharpness}
+def _oblong(goal: Tensor, sharpness: Tensor) -> Case:
+    return {"goal": goal, "sharpness": sharpness}
 
 
 CODE = {
@@ -77,18 +76,18 @@ CODE = {
             _far_off,
         ),
     ),
-    "head_vector": Code(
-        solution=head_vector,
+    "goal_query": Code(
+        solution=goal_query,
         cases=(
             lambda: [_head(table([0.0, 1.0]), 1.0)],
             lambda: [_head(table([-1.0, 0.0]), 1.0)],
             lambda: [_head(table([2.0, -3.0]), 5.0)],
             lambda: [_head(drawn(3, 2), 0.5)],
         ),
-        hidden=_more_head_vector,
+        hidden=_more_goal_query,
     ),
-    "head_vector_2": Code(
-        solution=head_vector_2,
+    "goal_query_2": Code(
+        solution=goal_query_2,
         cases=(
             lambda: [_oblong(table([0.0, 1.0]), table([1.0, 1.0]))],
             lambda: [_oblong(table([2.0, -1.0]), table([5.0, 0.5]))],
