@@ -61,7 +61,7 @@ SHORT = {
     "carried": {"bert.sentences": {"training": 300, "validation": 70, "test": 110}},
     "chinese_dates": {"days": 2},
     "club": {"rates": [1e-2], "pilot": {"club": 1, "blocks": 1, "opposites": 3}, "within": {"2": [0.3]}},
-    "codes": {"n": [5], "vit.validation": 7, "vit.test": 11},
+    "codes": {"rows": [[5, "smaller codes"], [5, "no codes"]], "vit.validation": 7, "vit.test": 11},
     "copying": {"lengths": [6, 12]},
     "costs": {
         "over": {"n": {"sizes": [8, 16, 32, 64], "d": 4}, "d": {"sizes": [4, 8, 16], "n": 8}}, "rounds": 1,

@@ -152,11 +152,11 @@ $$y_p = \sum_{\delta} W_\delta \, x_{p + \delta}, \qquad \delta \in \{-1, 0, 1\}
 
 An **offset** $\delta$ is a pair (down, right), and there are nine: $(0, -1)$ is the pixel at the left. The matrix $W_\delta$ of an offset, a **tap**, has the shape (numbers out, numbers in). Ours are $1 \times 3$. The tap of $(0, -1)$ is $(2/3, 2/3, 2/3)$.
 
-The formula makes two assumptions before it sees any picture. Only neighbours count: **locality**. And every pixel has the same taps: **weight sharing**. So wherever the house stands, it has the same edges. A score that depends on the offset alone gives weight sharing, and if it falls off quickly, locality.
+The formula makes two assumptions before it sees any picture. Only neighbours count: **locality**. And every pixel has the same taps: **weight sharing**. So wherever the house stands, it has the same edges.
 
 ## 3 · A head for each offset
 
-The formula does what heads do: it fetches a vector, multiplies it by a matrix, and adds up the results. So give each offset $\delta$ a head. Its table of weights has a 1 where the key stands at offset $\delta$ from the query. What it fetches is multiplied by $W_\delta$. (In part 04 a head's vectors are multiplied by $W_v$ before, and by its rows of $W_o$ afterwards. Here $W_\delta$ is the product of the two.)
+The formula does what heads do: it fetches a vector, multiplies it by a matrix, and adds up the results. So give each offset $\delta$ a head. Its table of weights has a 1 where the key stands at offset $\delta$ from the query. What it fetches is multiplied by $W_\delta$. (In part 04 a head's vectors are multiplied by $W_v$ before, and by its rows of $W_o$ afterwards. Here $W_\delta^\top$ is the product of the two.)
 """
 
 # %% [markdown] tags=["exercise:shift_weights"]
@@ -174,9 +174,7 @@ assert_close(total.reshape(5, 10), edges)
 
 # %% [markdown]
 r"""
-Your nine tables give the same edges, at every pixel. A mask that leaves one pixel open would make such a table. But a mask is given, and cannot be learned. Can scores do it? Two things stand in the way. Softmax of finite scores gives no weight of exactly 0 or 1. And a row of weights sums to 1, while your table has rows of zeros where a pixel at the margin looks off the picture.
-
-The second is soon removed: put a border of zeros around the picture, and let its pixels be keys, too. Whoever looks off the picture fetches a zero there. The first takes a section.
+Your nine tables give the same edges, at every pixel. A mask that leaves one pixel open would make such a table. But a mask is given, and cannot be learned. Can scores do it? Two things stand in the way. A row of weights sums to 1, while your table has rows of zeros where a pixel at the margin looks off the picture. A border of zeros around the picture, whose pixels are keys, too, removes that. And softmax of finite scores gives no weight of exactly 0 or 1.
 
 ## 4 · Sharp scores
 
@@ -195,7 +193,7 @@ for s in (1, 3, 10):
 r"""
 The fourth number is the wanted pixel. At sharpness 3 it gets «0.91», and at 10 it gets «0.9999»: as near to 1 as we like.
 
-Below are nine such heads on the house. Choose a head and move its sharpness. At which sharpness does one pixel hold 0.99 of the weight? And how far is the sum of the nine from the convolution then (last row)?
+Below are nine such heads on the house. Choose a head and move its sharpness. At which sharpness does one pixel hold 0.99 of the weight? And what becomes of the difference from the convolution (last row)?
 """
 
 # %%
@@ -219,7 +217,7 @@ The last term is the same for all keys, so softmax does not see it, and it may b
 
 # %% [markdown]
 r"""
-So a head needs nothing but `attend`, with the unscaled score `dot` of part 02b. Contents play no part yet: queries and keys are made of positions alone.
+So a head needs nothing but `attend`, with the unscaled score `dot` of part 02b. Queries and keys are made of positions alone; colours are only fetched.
 """
 
 # %%
@@ -274,11 +272,11 @@ for name, keys, c_in, c_out in (("house", 7 * 12, 3, 1), ("photo", 226 * 226, 64
 
 # %% [markdown]
 r"""
-A head mixes $n$ keys of $c$ numbers, to use one of them: $nc$ multiplications. Its tap makes $C$ numbers of the result: $cC$ more. The kernel has the taps alone, so nine heads cost $(nc + cC) / cC = 1 + n/C$ times as much: 85 for the house, 799 for a photograph of 224 × 224 pixels. Whoever knows where to look should not pay that.
+A head mixes $n$ keys of $c$ numbers, to use one of them: $nc$ multiplications. Its tap makes $C$ numbers of the result: $cC$ more. The kernel has the taps alone, so nine heads cost $(nc + cC) / cC = 1 + n/C$ times as much: 85 for the house. Inside a network a photograph of 224 × 224 pixels may have 64 numbers for each: 799. Whoever knows where to look should not pay that.
 
 ## 6 · Where no kernel can
 
-What does that freedom buy? Now each pixel carries an arrow: up, down, left or right. Its output shall be the pixel three steps that way. One rival is the best kernel of 7 × 7, which reaches all four. We measure the variance of an output's error as a share of the variance of the wanted pixels: 0 % is perfect, and 100 % no better than a constant.
+What does that freedom buy? Now each pixel carries an arrow: up, down, left or right. Its output shall be the pixel three steps that way. The head's rival is the best kernel of 7 × 7, which reaches all four, and does not see the arrows. What an output misses is the variance of its error, divided by the variance of the wanted pixels.
 """
 
 # %%
@@ -293,7 +291,7 @@ goals = grid(20, 20) + arrows  # (400, 2)
 row, column = (goals + 3).long().unbind(-1)  # on the canvas
 wanted = canvas[26 * row + column]  # (400, 16): all pictures have the same arrows
 
-# the kernel: for each pixel the 49 numbers that it lies on, then the least squared error
+# the kernel: under it lie 49 numbers for each pixel; lstsq finds the best taps
 seen = F.unfold(noise, 7, padding=3).permute(2, 0, 1)  # (400, 16, 49)
 best = torch.linalg.lstsq(seen.flatten(0, 1), wanted.reshape(-1, 1)).solution
 by_kernel = (seen @ best)[..., 0]
@@ -306,17 +304,17 @@ for name, output in {"best kernel": by_kernel, "one head": by_head}.items():
 r"""
 **"A kernel that reaches far enough can do what attention does."** The same taps serve all pixels, so the best kernel gives each of the four positions about ¼. Then ¾ of the wanted pixel is missing, and ¼ of each of three others is too much. The pixels are independent, so the squares add: $9/16 + 3/16 = 75\,\%$. (The «74» is a little less, because the 49 numbers were fitted to these very pictures.)
 
-To see the arrows would not help it. Wanted is a product of arrow and pixel, and a convolution multiplies by fixed numbers and adds. (Two with a ReLU between them can make the product: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).)
+If it saw the arrows, too, it would gain nothing. Wanted is a sum of four products, 1 or 0 as the arrow says, times a pixel, and a convolution never multiplies two of its inputs. (Two convolutions with a ReLU between them can imitate it: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).)
 
-The head's error is 0 %. Compare its goals with those of section 4. There all pixels shared one offset, `grid(5, 10) + delta`, so all did the same. Here each pixel adds its own arrow, `grid(20, 20) + arrows`. The query $s\,(-1, 2g)$ is a sum of numbers that the pixel carries, its position and its arrow, so a matrix $W_q$ can make it. In this way content decides where to look.
+The head's error is 0 %. Compare its goals with those of section 4. There all pixels shared one offset, `grid(5, 10) + delta`, so all did the same. Here each pixel adds its own arrow, `grid(20, 20) + arrows`. The query is $s\,(-1, 2g)$. If a token carries a 1, its position and its arrow, each number of the query is a fixed sum of what it carries, so a matrix $W_q$ can make it. In this way content decides where to look.
 
 ## In real work
 
-Often nobody knows where to look. Then let training find the scores. The vision model Swin does so. Its tokens are small squares of pixels; it attends in windows of 7 × 7 tokens, and adds to each score a learned number for its offset, a **relative position bias**. In such a window there are $13 \cdot 13 = 169$ offsets.
+Often nobody knows where to look. Then let training find the scores. The vision model Swin attends among neighbouring tokens, small squares of pixels. To each score $q \cdot k$ it adds a learned number for the offset, a **relative position bias**.
 
 ## To carry away
 
-`notebooks/carry/vision.py` is this chapter in plain torch, for your own projects. Its `Attention(d, n_heads, grid)` takes tokens $(b, n, d)$ that stand in a grid, and gives back $(b, n, d)$. It holds a table `by_offset` of learned numbers, (heads, offsets), and this function says which of them belongs to which pair. Down and right are shifted so that they begin at 0; then, as with pixels, row times width plus column is a number of its own for each offset:
+`notebooks/carry/vision.py` is this chapter in plain torch, for your own projects. Its `Attention(d, n_heads, grid)` takes tokens $(b, n, d)$ that stand in a grid, and gives back $(b, n, d)$. It holds a table `by_offset` of learned numbers, (heads, offsets), and this function gives the column for each pair. In 5 × 10 pixels `down` has 9 values and `right` has 19, so the offset $(0, -1)$ has column $4 \cdot 19 + 8 = 84$:
 """
 
 # %%
@@ -327,15 +325,16 @@ show_source(carried.offsets)
 
 # %%
 layer = carried.Attention(36, 4, grid=(5, 10))
-for name in ("at first", "with a bias"):
-    output = layer(wide[None])[0]
-    print(f"{name:11}: A - B = {(output[a] - output[b]).abs().max():.4f}")
-    with torch.no_grad():  # raise the score of the left neighbour, in each head
-        layer.by_offset[:, carried.offsets(5, 10)[b, b - 1]] = 3.0
+before = layer(wide[None])[0]
+with torch.no_grad():
+    layer.by_offset[:, 84] = 3.0  # the left neighbour, in each of four heads
+after = layer(wide[None])[0]
+for name, output in {"before": before, "after": after}.items():
+    print(f"{name:6}: A - B = {(output[a] - output[b]).abs().max():.4f}")
 
 # %% [markdown]
 r"""
-The learned numbers start at 0. Then the layer knows no positions, and A and B get the same output, as in section 1. One number in each head, for the offset $(0, -1)$, and the layer tells them apart.
+The learned numbers start at 0. Then the layer knows no positions, and A and B get the same output, as in section 1. Raise one number in each head, and the layer tells them apart.
 
 ## The house once more
 
@@ -355,7 +354,7 @@ One head fetches both: A gets the roof's colour, and B the wall's. (The neighbou
 
 **To remember.** Whoever knows where to look builds it in; attention is for positions that content chooses.
 
-- A tap is a head: its score says where, its value matrix says what. Without positions there is no where.
+- For each tap a head: its score says where, the tap says what. Without positions there is no where.
 - A score that falls with the squared distance is a product: a key that says where it stands, a query that says where to look.
 - Nine heads cost $1 + n/C$ times a kernel: each mixes $n$ keys, and $C$ numbers come out.
 - A fixed offset in the query makes a convolution; an offset that the pixel carries makes what no convolution can.

@@ -19,7 +19,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
 )
 from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, Objects
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, figure, trim
+from lesson_lib.charts.picture import CURVES, Picture, bare, color, figure, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
@@ -129,33 +129,6 @@ def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Figure:
         axes.set_title(f"query {query['query']}", fontsize=9.5)
     trim(figure)
     return figure
-
-
-@figure(
-    "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
-    " first to where they look after training; rings mark the taps of the kernel that they imitate.",
-    "An arrow for each head. A head that ends in a ring does the work of that tap.",
-    width=4.6,
-    height=4.4,
-)
-def centres(
-    axes: Axes, before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
-) -> None:
-    """(down, right) of each head and of each tap, in pixels."""
-    down, right = taps.detach().cpu().T.tolist()
-    ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
-    axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
-    arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
-    for start, end in zip(before.tolist(), after.tolist(), strict=True):
-        axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
-    for k, (name, spots) in enumerate({"before": before, "after": after}.items()):
-        down, right = spots.detach().cpu().T.tolist()
-        axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
-    axes.margins(0.12)
-    axes.invert_yaxis()
-    axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
-    axes.figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
-    trim(axes.figure)
 
 
 def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -> None:

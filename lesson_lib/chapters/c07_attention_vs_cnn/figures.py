@@ -16,7 +16,6 @@ from torch import Tensor
 
 from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F401
     by_objects,
-    centres,
     detections,
     found_in,
     looked_from,
@@ -48,11 +47,11 @@ from lesson_lib.chapters.c07_attention_vs_cnn.vit_figures import (  # noqa: F401
     judged,
     shares_right,
     uncovered,
+    ways_to_the_rule,
 )
-from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, figure, styled, trim
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import CURVES, Picture, bare, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
-from lesson_lib.experiments import results
 
 HOUSE = ["sssssssYYs", "ssrssssYYs", "srrrssssts", "swdwsssttt", "gggggggggg"]
 COLORS = {
@@ -147,43 +146,6 @@ def edges(
         f" found by {' and by '.join(maps)}. In {list(maps)[-1]} the sides of roof, wall and tree stand"
         " out, and both margins; sky and ground inside do not.",
     )
-
-
-def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float[Tensor, "3 3"]) -> Picture:
-    """Shares of two heads over the nine pixels."""
-    return heatmap(
-        {"head 0": head, "head 1": even, "27 (head 0 - head 1)": kernel},
-        alt="The shares of two heads over nine pixels, and a kernel that is their scaled difference.",
-        caption="",
-        row_axis="",
-        column_axis="",
-        rows=("up", "", "down"),
-        columns=("left", "", "right"),
-    )
-
-
-@figure(
-    "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
-    " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
-    "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
-    width=6.4,
-    height=2.9,
-    y="missed",
-)
-def searched(axes: Axes) -> None:
-    """Of the stored experiment "fields"."""
-    names = {
-        "3 x 3 kernel": ("kernel", 3),
-        "4 heads": ("n_heads", 4),
-        "8 heads": ("n_heads", 8),
-        "7 x 7 kernel": ("kernel", 7),
-    }
-    for k, (key, value) in enumerate(names.values()):
-        missed = sorted(row["unexplained"] for row in results("fields")["rows"] if row.get(key) == value)
-        xs = [k + 0.09 * (i - (len(missed) - 1) / 2) for i in range(len(missed))]
-        axes.plot(xs, missed, MARKERS[k], color=color(k), markersize=6, linestyle="none")
-    axes.set_yscale("log")
-    axes.set_xticks(range(len(names)), list(names))
 
 
 def offset_name(down: int, right: int) -> str:

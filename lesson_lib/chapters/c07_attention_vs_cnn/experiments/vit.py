@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lesson_lib import require
 from lesson_lib.chapters.c07_attention_vs_cnn import scenes, vit
@@ -103,20 +103,23 @@ def train(
     *,
     budget: str = "long",
     lr: float | None = None,
-    codes: bool = True,
+    codes: float | bool = True,
 ) -> tuple[VisionTransformer | ConvNet, History]:
     """Train "vit" or "cnn" on `n` canvases of "pair" or "digit" (None: fresh ones at every step); the score
-    is accuracy on VALIDATION. `codes=False`: a ViT whose position codes are 0 and stay so.
+    is accuracy on VALIDATION. `codes=False`: a ViT whose position codes are 0 and stay so; a number is their
+    standard deviation before training, in place of 1/8.
 
     Raises ValueError for another model, task, or budget (those of RECIPE["steps"]), where n is less than 1,
-    and for a CNN without codes: it has none.
+    and for codes of a CNN: it has none.
     """
     require.one_of(tuple(RECIPE["steps"].get(model, BUDGETS)), budget=budget)
     network, batch = start(model, task, seed), RECIPE["batch"]
-    if not codes:
+    if codes is not True:
         require.one_of(("vit",), model=model)
-        for table in network.positions.parameters():
-            nn.init.zeros_(table.requires_grad_(False))
+        table = network.positions.table
+        with torch.no_grad():
+            table.mul_(codes / table.std())
+        table.requires_grad_(bool(codes))
     if n is not None:
         require.whole(n=n)
     pool = None if n is None else training(task, n, seed)

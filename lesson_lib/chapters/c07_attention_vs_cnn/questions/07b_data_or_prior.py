@@ -1,7 +1,6 @@
 """What of the questions in 07b_data_or_prior.md is code."""
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -10,7 +9,7 @@ from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.questions import Code
 
 
-def cut_patches(picture: Float[Tensor, "h w"], side: int) -> Float[Tensor, "n numbers"]:
+def cut_patches(picture, side):
     rows = []
     for top in range(0, picture.shape[0], side):
         for left in range(0, picture.shape[1], side):
@@ -27,10 +26,7 @@ def _more_cut_patches(drawn: Draw) -> list[Case]:
     return [_picture(drawn(1, 6, 15), 3), _picture(drawn(2, 10, 4), 2)]
 
 
-def class_answer(
-    patches: Float[Tensor, "b n d"],
-    class_token: Float[Tensor, " d"],
-) -> Float[Tensor, "b d"]:
+def class_answer(patches, class_token):
     first = class_token.expand(len(patches), 1, -1)
     tokens = torch.cat([first, patches], dim=1)  # (b, 1 + n, d)
     return attend(tokens, tokens, tokens).output[:, 0]
@@ -44,7 +40,7 @@ def _more_class_answer(drawn: Draw) -> list[Case]:
     return [_asked(drawn(1, 3, 5, 7), drawn(2, 7)), _asked(drawn(3, 2, 3, 2), drawn(4, 2))]
 
 
-def cut_patches_2(patches: Float[Tensor, "n numbers"], width: int) -> Float[Tensor, "h w"]:
+def cut_patches_2(patches, width):
     side = round(patches.shape[1] ** 0.5)
     squares = patches.reshape(-1, width // side, side, side)  # rows and columns of patches
     return squares.transpose(1, 2).reshape(-1, width)
@@ -54,11 +50,7 @@ def _cut(patches: Tensor, width: int) -> Case:
     return {"patches": patches, "width": width}
 
 
-def class_answer_2(
-    patches: Float[Tensor, "b n d"],
-    class_token: Float[Tensor, " d"],
-    real: Bool[Tensor, "b n"],
-) -> Float[Tensor, "b d"]:
+def class_answer_2(patches, class_token, real):
     first = class_token.expand(len(patches), 1, -1)
     tokens = torch.cat([first, patches], dim=1)
     may_look = torch.cat([real.new_ones(len(real), 1), real], dim=1)  # the class token is always real
