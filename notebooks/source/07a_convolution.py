@@ -25,7 +25,7 @@
 #
 # [sharpness]
 # says = "the score -s |r - g|^2: with a large s one pixel gets nearly all the weight"
-# motive = "never exactly 0 or 1"
+# motive = "gives no weight of exactly 0 or 1"
 # shown = "for s in (1, 3, 10):"
 # action = "At which sharpness"
 #
@@ -55,7 +55,7 @@
 #
 # [bias]
 # says = "a learned number for each offset, added to the score (Swin)"
-# motive = "let training find them"
+# motive = "let training find the scores"
 # shown = "carried.offsets"
 # action = "layer.by_offset"
 # ///
