@@ -74,10 +74,10 @@ def by_objects() -> Picture:
     ]
     bands = summary.bands(parts, "system", "objects", "recall")
     return lines(
-        {"recall": {system: bands[system] for system in ("DETR", "no encoder", "no matching")}},
+        {"share of objects found": {system: bands[system] for system in ("DETR", "no matching")}},
         alt=(
-            "Recall over the number of objects in a scene: DETR with and without its encoder stay near one;"
-            " without the matching only scenes with one object are solved."
+            "The share of objects found over the number of objects in a scene: DETR stays near one; without"
+            " the matching only scenes with one object are solved."
         ),
         caption="Median and range of three seeds.",
         x_axis="objects in the scene",

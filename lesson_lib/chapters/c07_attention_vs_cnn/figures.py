@@ -36,7 +36,6 @@ from lesson_lib.chapters.c07_attention_vs_cnn.sagan_figures import (  # noqa: F4
     drawn,
     gamma,
     generated,
-    places,
 )
 from lesson_lib.chapters.c07_attention_vs_cnn.vit_figures import (  # noqa: F401
     ACROSS,

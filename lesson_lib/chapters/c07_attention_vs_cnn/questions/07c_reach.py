@@ -1,7 +1,6 @@
 """What of the questions in 07c_reach.md is code."""
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -10,13 +9,7 @@ from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.questions import Code
 
 
-def place_attention(
-    x: Float[Tensor, "b c h w"],
-    w_q: Float[Tensor, "d c"],
-    w_k: Float[Tensor, "d c"],
-    w_v: Float[Tensor, "c c"],
-    gamma: float,
-) -> Float[Tensor, "b c h w"]:
+def place_attention(x, w_q, w_k, w_v, gamma):
     places = x.flatten(2).mT  # (b, h * w, c)
     found = attend(places @ w_q.T, places @ w_k.T, places @ w_v.T).output
     return x + gamma * found.mT.reshape(x.shape)
@@ -41,11 +34,7 @@ def _more_place_attention(drawn: Draw) -> list[Case]:
     return [_map(1, 3, 5, 2, 7, 2, 0.7, drawn), _map(11, 2, 2, 5, 3, 3, -1.3, drawn)]
 
 
-def set_loss_of_kinds(
-    logits: Float[Tensor, "q kinds_and_none"],
-    kind: Int[Tensor, " objects"],
-    query: Int[Tensor, " objects"],
-) -> Float[Tensor, ""]:
+def set_loss_of_kinds(logits, kind, query):
     wanted = torch.full_like(logits[:, 0], logits.shape[1] - 1, dtype=torch.long)
     wanted[query] = kind
     return torch.nn.functional.cross_entropy(logits, wanted)
@@ -60,12 +49,7 @@ def _more_set_loss(drawn: Draw) -> list[Case]:
     return [_guesses(drawn(1, 7, 4), [2, 0, 1], [6, 2, 3]), _guesses(drawn(2, 3, 6), [4, 4], [0, 2])]
 
 
-def place_attention_2(
-    x: Float[Tensor, "b c h w"],
-    coarse: Float[Tensor, "b c h2 w2"],
-    w_v: Float[Tensor, "c c"],
-    gamma: float,
-) -> Float[Tensor, "b c h w"]:
+def place_attention_2(x, coarse, w_v, gamma):
     places, others = x.flatten(2).mT, coarse.flatten(2).mT
     found = attend(places, others, others @ w_v.T).output
     return x + gamma * found.mT.reshape(x.shape)
@@ -80,12 +64,7 @@ def _coarser(seed: int, b: int, c: int, fine: tuple[int, int], coarse: tuple[int
     }
 
 
-def set_loss_of_kinds_2(
-    logits: Float[Tensor, "q kinds_and_none"],
-    kind: Int[Tensor, " objects"],
-    query: Int[Tensor, " objects"],
-    no_object: float,
-) -> Float[Tensor, ""]:
+def set_loss_of_kinds_2(logits, kind, query, no_object):
     wanted = torch.full_like(logits[:, 0], logits.shape[1] - 1, dtype=torch.long)
     wanted[query] = kind
     counts = torch.ones_like(logits[0])
