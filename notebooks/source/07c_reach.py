@@ -63,7 +63,7 @@
 # says = "cut padding out of the costs before the matching: it can take a query that an object needs"
 # motive = "Lists of objects are padded"
 # shown = "padded"
-# action = "cost[:, there]"
+# action = "padded[:, there]"
 # ///
 
 # %% [markdown]
@@ -72,7 +72,7 @@ r"""
 
 Each real picture, on the left, holds the same digit, 0 or 1, at both ends, written differently. A network drew those on the right, and their two ends agree only by luck. Would attention make the ends agree?
 
-**Afterwards you can** put attention into a CNN; ask whether a task needs attention or only reach; write the loss by which a detector learns kinds.
+**Afterwards you can** put attention into a convolutional network; ask whether a task needs attention, or only to see far enough; write a loss for a set of objects that has no order.
 
 {about}
 
@@ -103,18 +103,18 @@ figures.drawn(real, "nothing")
 r"""
 ## 1 · Two networks that train each other
 
-A network that draws gets random numbers, the **noise**, and turns them into a picture. It is called a **generator**. A second network, the **discriminator**, learns to give real pictures a higher score than made ones, and the generator learns to raise the score of its own. Together they are a **GAN**.
+A network that draws gets random numbers, the **noise**, and turns them into a picture. It is called a **generator**. A second network, the **discriminator**, learns to give real pictures a higher score than made ones, and the generator learns to raise the score of its own. Together they are a **GAN**. (The losses: the discriminator is pushed until real pictures score above 1 and made ones below −1, and the generator's loss is minus its score.)
 
 Our generator begins with $2 \times 6$ positions, each with eight random numbers of its own. Then:
 
 | | what | size |
 |---|---|---|
 | 1 | a matrix for each position, a convolution | $2 \times 6$ |
-| 2 | doubled, a convolution | $4 \times 12$ |
+| 2 | doubled (each position becomes four), a convolution | $4 \times 12$ |
 | 3 | the *middle*: so far nothing | $4 \times 12$ |
 | 4 | doubled, two convolutions | $8 \times 24$ |
 
-The convolutions are 3 × 3, so each lets a position see its neighbours only. Columns 0 to 7 of the picture are the left digit, and 16 to 23 the right one. On which columns of noise does a column of pixels depend? Autograd knows: where a number of the noise has the gradient 0, nothing depends on it.
+The convolutions are 3 × 3, so each lets a position see its neighbours only. Columns 0 to 7 of the picture are the left digit, and 16 to 23 the right one. On which columns of noise does a column of pixels depend? Autograd knows. We ask for the gradients of the column with respect to the noise of eight pictures: what moves it has a gradient, and what has none in any of them does not move it.
 """
 
 # %%
@@ -125,6 +125,7 @@ z = sagan.noise(8, torch.Generator().manual_seed(0)).requires_grad_()  # (8, 8, 
 
 
 def sees(generator, column):  # the columns of noise that move this column of pixels
+    # gradients of the column with respect to z: (8, 8, 2, 6)
     (moved_by,) = torch.autograd.grad(generator(z).canvas[..., column].sum(), z)
     return (moved_by.abs().amax((0, 1, 2)) > 0).nonzero()[:, 0].tolist()
 
@@ -135,19 +136,19 @@ for column in (0, 23):
 
 # %% [markdown]
 r"""
-The outer columns share no noise. If the one shows which digit stands at the left, and the other which stands at the right, there is nothing from which both could know it. So their ends agree by luck. Something must carry news from one half to the other, and the middle is the position for it.
+The outer columns share no noise. A digit is drawn as one thing. So what its outer column cannot know, the whole digit cannot show. The two digits are drawn independently, and agree in half of the pictures if 0 and 1 are equally frequent. Something must carry news from one half to the other, and we shall put it in the middle.
 
 ## 2 · Attention between positions
 
-What a convolution leaves is a **feature map**: a grid with a vector at each position. To attention it is a set of vectors, one more. SAGAN (2018) puts this block into both networks of a GAN:
+What a convolution leaves is a **feature map**: a grid with a vector at each position. Attention takes these vectors for its tokens. SAGAN (2018) puts this block into both networks of a GAN:
 
 $$y_i = x_i + \gamma \sum_j \operatorname{softmax}_j\!\Big(\frac{q_i \cdot k_j}{\sqrt{d}}\Big)\, v_j$$
 
-Here $q_i = W_q x_i$, $k_i = W_k x_i$ and $v_i = W_v x_i$, and $\gamma$ is one learned number. (The paper leaves the root out.)
+Query, key and value of a position are a matrix times its vector, and $\gamma$ is one learned number. Codes for positions are not needed here, since each position of the noise has a matrix of its own.
 """
 
 # %% [markdown] tags=["exercise:place_attention"]
-# Write the block, with `attend` and its usual score. The map x is (b, channels, rows, columns).
+# Write the block, with `attend` and its usual score. The map x is (b, channels, rows, columns); the matrices are (out, in), so a row is multiplied by `w_q.T`.
 
 # %%
 x = torch.randn(1, 32, 4, 12, requires_grad=True)
@@ -179,7 +180,7 @@ r"""
 
 ## 3 · Who agrees?
 
-Will it help? It needs a rival. A convolution can have reach as well, if its kernel is wide. In the middle map corresponding positions of the two digits stand eight columns apart, so take a kernel of one row and $8 + 1 + 8 = 17$ columns.
+Will it help? It needs a rival. A convolution can have **reach**, too, can see far, if its kernel is wide. In the middle map corresponding positions of the two digits stand eight columns apart, so take a kernel of one row and $8 + 1 + 8 = 17$ columns.
 """
 
 # %%
@@ -189,7 +190,7 @@ print(f"column 0 sees noise {sees(wide, 0)}")
 
 # %% [markdown]
 r"""
-Three GANs are trained for 2,400 steps: with nothing in the middle, with attention, with the wide kernel, in both networks each time. A small classifier, trained on real digits, reads both ends of 2,000 pictures that each has made.
+Now column 0 sees all the noise, through a kernel. Three GANs are trained for 2,400 steps: with nothing in the middle, with attention, with the wide kernel. (The discriminator has a map of 4 × 12 and gets the same middle.) A small classifier, trained on real digits, reads both ends of 2,000 pictures that each has made.
 """
 
 # %%
@@ -202,30 +203,33 @@ figures.agreement()
 r"""
 With nothing the ends agree in half of the pictures, which is luck: there are two digits. With attention it is 95 to 97 of 100 in the end, over three seeds. **"So only attention can make far parts agree."** With the wide kernel it is 93 to 95. **What was needed is reach.** Attention gives reach to every position; so does a kernel that is wide enough.
 
-That holds for one fixed distance. We cut the kernel to it; attention found it. If the distance changed from picture to picture, a kernel would not know where to look (part 07a), but that was not tested here.
+That holds for one fixed distance. The kernel was cut to it, and attention was not told it. If the distance changed from picture to picture, a kernel would not know where to look (part 07a), but that was not tested here.
 
 ## 4 · Objects found by questions
 
-Now let something else ask than positions. A detector says which objects a picture shows, and where: a kind and a box for each. Their number is unknown. In DETR (2020) a few learned vectors ask, the **object queries**. Each looks at the map of a CNN, and answers with one object, or with "no object":
+So far positions asked. But whoever asks with a query can reach a whole map, and need not be a position. A **detector** says which objects a picture shows, and where: a kind and a box for each. Their number is unknown. In DETR (2020) a few learned vectors ask, the **object queries**. Each looks at the feature map of a convolutional network, and answers with one object, or with "no object":
 """
 
 
 # %%
 def answers(model, canvas):  # canvas (b, 1, 24, 24)
-    cells = model.norm(model.stem(canvas).flatten(2).mT)  # the CNN's map: (b, 36, 48)
+    features = model.stem(canvas)  # convolutions: (b, 48, 6, 6)
+    cells = model.norm(features.flatten(2).mT)  # (b, 36, 48)
     cells = model.encoder(cells + model.positions(36)).output  # cells ask cells
     asking = model.queries.expand(len(canvas), -1, -1)  # five learned vectors: (b, 5, 48)
-    asking, *_ = model.decoder(asking, cells)  # they ask each other, then the cells
+    # as in 06a, without a mask: they ask each other (who takes what?), then the cells
+    asking, *_ = model.decoder(asking, cells)
     return model.kind(asking), model.box(asking).sigmoid()  # (b, 5, 5), (b, 5, 4)
 
 
 given = detecting.scenes("test")
-kinds, boxes = answers(detr.Detr().eval(), given.canvas[:2, None])
+kinds, boxes = answers(detr.Detr().eval(), given.canvas[:2, None])  # untrained
+print(f"kinds {tuple(kinds.shape)}, boxes {tuple(boxes.shape)}")
 figures.found_in(given)
 
 # %% [markdown]
 r"""
-The first answer has five scores for each query, for four kinds and "no object". The second has a box: centre, width and height, as shares of the canvas. The picture shows what such a model finds after 1,000 steps; the numbers say how sure it is. One square is called a disc, and one disc is overlooked.
+For each of two scenes and five queries there are five logits, for four kinds and "no object", and a box: centre, width and height, as shares of the canvas. The picture shows what such a model finds after 1,000 steps; the numbers say how sure it is. One square is called a disc, and one disc is overlooked.
 
 How does it learn that? The scenes come with a list of their objects. Who answers for what? The simplest rule: object number $k$ of the list belongs to query number $k$.
 """
@@ -238,9 +242,9 @@ figures.by_objects()
 
 # %% [markdown]
 r"""
-**"Give object 1 to query 1, and training will sort it out."** By this rule 96 to 98 % of single objects are found, and 2 to 9 % of objects in company. Nothing in a picture says which of two objects is the first of the list. So query 0 is asked now for the one and now for the other.
+**"Give object 1 to query 1, and training will sort it out."** An object counts as found if its kind is right and its box overlaps by half. By this rule 96 to 98 % of single objects are found, and 2 to 9 % of objects in company. (The other curve, 91 to 98 %, is the rule that comes next.) Nothing in a picture says which of two objects is the first of the list. So query 0 is asked now for the one and now for the other, and its box settles between them and fits neither.
 
-Instead, let each object go to whichever query fits it best. A cost says how badly box and kind of a query fit an object:
+Instead, let each object go to whichever query fits it best. A cost says how badly: the distance of the boxes, minus the probability of the right kind. Say that the costs are these:
 
 | | object A | object B |
 |---|---|---|
@@ -263,22 +267,24 @@ $2 + 5 = 7$. At every training step the matching is found anew. The loss of the 
 """
 
 # %% [markdown] tags=["exercise:set_loss_of_kinds"]
-# Matched queries shall answer their object's kind, all others "no object".
+# `kind[k]` is the kind of object k, and `query[k]` answers for it. Matched queries shall answer their object's kind, all others "no object", the last column of the logits; take the mean over all queries.
 
 # %%
 loss_of = yours("set_loss_of_kinds")
 logits = torch.randn(3, 5)  # three queries: four kinds, and "no object"
-kind, query = torch.tensor([2, 0]), torch.tensor([1, 0])  # A is of kind 2, B of kind 0
-print(f"A, B: {loss_of(logits, kind, query):.3f}")
-print(f"B, A: {loss_of(logits, kind.flip(0), query.flip(0)):.3f}")
+kinds_of = torch.tensor([2, 0])  # A is of kind 2, B of kind 0
+for name, order in {"A, B": [0, 1], "B, A": [1, 0]}.items():
+    queries, objects = linear_sum_assignment(cost[:, order].numpy())  # anew
+    query = torch.tensor(queries)[torch.tensor(objects).argsort()]
+    print(f"{name}: queries {query.tolist()}, loss {loss_of(logits, kinds_of[order], query):.3f}")
 
 # %% [markdown]
 r"""
-List the objects the other way round, and the matched queries move along: the same loss. A set has one loss.
+List the objects the other way round, and the matching gives each the same query: the same loss. It does not depend on the order of the list.
 
 ## In real work
 
-Lists of objects are padded to one length, and the costs of padding are numbers, too. What if they stay in the table?
+Lists of objects are padded to one length, and the costs of padding are numbers, too, whatever they come to. What if they stay in the table?
 """
 
 # %%

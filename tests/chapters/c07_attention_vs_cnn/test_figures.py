@@ -93,11 +93,11 @@ def test_curves_of_stored_runs_end_where_the_runs_do():
     assert medians(figures.crossing()) == [[cnn[0], vit[1]]]
     assert medians(figures.uncovered())[0] == cnn + vit
     long = [row for row in results("sagan")["rows"] if (row["kind"], row.get("noises")) == ("long", "own")]
-    kappas = [
-        sorted(row["reports"][-1]["kappa"] for row in long if row["middle"] == middle)[1]
+    shares = [
+        sorted(row["reports"][-1]["agreement"] for row in long if row["middle"] == middle)[1]
         for middle in ("attention", "wide convolution", "nothing")
     ]
-    assert medians(figures.agreement()) == [kappas]
+    assert medians(figures.agreement()) == [shares]
 
 
 def test_wrong_answers_are_orange_and_right_ones_are_not():
