@@ -30,6 +30,7 @@ FILES = {  # name -> what it may import, its lines at most; in its __main__ what
     "transformer": ({"torch", "datetime", "math"}, 300, ("steps=800", "steps=3")),
     "positions": ({"torch", "math"}, 150, ("n, d = 18, 16", "n, d = 5, 16")),
     "vision": ({"torch", "sklearn"}, 200, ("steps=300", "steps=3")),
+    "recurrent": ({"torch"}, 200, ("steps=400", "steps=3")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -45,7 +46,7 @@ def carried(name: str):
     return module
 
 
-attention, transformer, positions, vision = map(carried, FILES)
+attention, transformer, positions, vision, recurrent = map(carried, FILES)
 
 
 def test_each_file_is_known():
@@ -569,3 +570,64 @@ def test_a_vit_of_another_kind_is_refused():
         vision.ViT(8, 2, 3, pool="max")
     with pytest.raises(ValueError, match="a width of 9 cannot be split into 2 heads"):
         vision.Attention(9, 2)
+
+
+@pytest.mark.parametrize("kind, theirs", [(recurrent.RNN, nn.RNN), (recurrent.LSTM, nn.LSTM)])
+def test_a_recurrent_layer_is_torch_s_with_its_gradients(kind, theirs):
+    ours, layer = kind(D, H).double(), theirs(D, H, batch_first=True).double()
+    ours.load_state_dict(
+        {
+            "w.weight": layer.weight_ih_l0,
+            "w.bias": layer.bias_ih_l0 + layer.bias_hh_l0,
+            "u.weight": layer.weight_hh_l0,
+        }
+    )
+    x = torch.randn(B, N, D, dtype=torch.float64, requires_grad=True)
+    found, wanted = ours(x), layer(x)[0]
+    assert_close(found, wanted)
+    upstream = torch.randn_like(found)
+    assert_close(torch.autograd.grad(found, x, upstream), torch.autograd.grad(wanted, x, upstream))
+
+
+def test_the_forget_bias_stands_on_the_forget_gates_alone():
+    torch.manual_seed(0)
+    usual = recurrent.LSTM(D, H).w.bias
+    torch.manual_seed(0)
+    assert_close(
+        recurrent.LSTM(D, H, forget_bias=5.0).w.bias - usual,
+        torch.tensor([0.0, 5, 0, 0]).repeat_interleave(H),
+    )
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_padded_text_is_read_as_if_alone(looks):
+    model = recurrent.Recaller(17, 8, recurrent.LSTM(D, D), D, looks).double()
+    tokens, lengths = torch.randint(17, (3, N)), torch.tensor([N, 2, 4])
+    together = model(tokens, lengths)
+    for text, length, logits in zip(tokens, lengths, together, strict=True):
+        assert_close(model(text[None, :length])[0], logits)
+    if not looks:
+        assert not torch.allclose(model(tokens)[1], together[1])
+
+
+def test_looking_back_is_attend_and_hides_padding():
+    query, states = torch.randn(3, D), torch.randn(3, N, D)
+    states[1, 2:] = 1e9  # padding
+    lengths = torch.tensor([N, 2, 0])
+    output, weights = recurrent.look_back(query, states, lengths)
+    wanted = attend(query[:, None], states, states, mask=padding(lengths, N).reshape(3, 1, N))
+    assert_close(output, wanted.output[:, 0])
+    assert_close(weights, wanted.weights[:, 0])
+    free, _ = recurrent.look_back(query[:1], states[:1])
+    assert_close(free, output[:1])
+
+
+def test_what_is_heard_is_the_gradient_of_the_right_logit():
+    model = recurrent.Recaller(17, 8, recurrent.RNN(D, D), D).double()
+    tokens, letters = recurrent.recall(5, 6, torch.Generator().manual_seed(0))
+    assert tokens.shape == (5, 7) and (tokens[:, 0] == letters).all() and (tokens[:, -1] == 16).all()
+    expected = torch.zeros(7, dtype=torch.float64)
+    for text, letter in zip(tokens, letters, strict=True):
+        jacobian = torch.autograd.functional.jacobian(model.of_embedded, model.embed(text)[None].detach())
+        expected += jacobian[0, letter, 0].norm(dim=-1) / 5
+    assert_close(recurrent.heard(model, tokens, letters), expected)
