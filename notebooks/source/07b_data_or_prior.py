@@ -210,7 +210,7 @@ class SmallViT(nn.Module):
         self.patches = nn.Conv2d(1, 64, kernel_size=5, stride=5)
         self.class_token = nn.Parameter(torch.zeros(64))
         self.positions = Learned(17, 64)  # a table of 17 learned rows
-        # two layers of width 64 with four heads; 128 hidden numbers; gelu: a smooth ReLU
+        # chapter 06's encoder; its result has .output; gelu is a smooth ReLU
         sizes = {"n_layers": 2, "d_model": 64, "n_heads": 4, "d_inner": 128}
         self.encoder = Encoder(**sizes, dropout=0, norm_first=True, activation=F.gelu)
         self.classify = nn.Linear(64, 2)
@@ -229,7 +229,7 @@ print(SmallViT()(shapes).shape)
 r"""
 Six canvases, two logits for each. The ViT assumes little: the same matrices for all patches. It has codes for positions, and must learn to use them, or to ignore them.
 
-Its rival, `ConvNet`, has four convolutions of 3 × 3, which make 8, 32, 64 and 84 numbers for each pixel. Behind each of the first two, every square of 2 × 2 pixels becomes one: the canvas is 20, then 10, then 5 wide. So the last kernels span both shapes, and can compare them. At the end stands the mean over all positions. This network assumes that the parts of a shape are near each other, that a kernel is of use at every position, and that it does not matter where something lies. All three are true here. (Both networks have about 70,000 learned numbers. Their norms differ, too: no comparison is of the prior alone.)
+Its rival, `ConvNet`, has four convolutions of 3 × 3, which make 8, 32, 64 and 84 numbers for each pixel. Behind each of the first two, every square of 2 × 2 pixels becomes one (the largest number stays): the canvas is 20, then 10, then 5 wide. So in its middle a number of the last layer depends on 26 × 26 pixels, the whole canvas, and can compare both shapes. At the end stands the mean over all positions. This network assumes that the parts of a shape are near each other, that a kernel is of use at every position, and that it does not matter where something lies. All three are true here. (Both networks have about 70,000 learned numbers. The CNN normalizes over the batch, the ViT each token, so more than the prior differs.)
 
 ## 4 · A thousand pictures
 
@@ -281,7 +281,7 @@ assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
 r"""
 On known pictures both are right. On new pictures they part: the CNN is right in nearly all, and the ViT in about 71 of 100, from this seed. It has learned these thousand pictures, not the rule. That is **overfitting**.
 
-**"So 1,000 pictures are too few for a ViT."** Do not write that down yet. Change one thing at a time; first, the steps.
+**"So 1,000 pictures are too few for a ViT."** Do not write that down yet. First, change the steps.
 """
 
 # %%
@@ -297,9 +297,9 @@ figures.ways_to_the_rule()
 
 # %% [markdown]
 r"""
-Each mark is one training with 1,000 pictures, stored by an experiment. After 800 steps the ViT knows at least .99 of its own pictures, and is right in .70, .82 and .93 of new ones. Four times the steps bring all three seeds to .95. Without codes 800 steps are enough for .96 to .99. That is one of the CNN's priors, given to the ViT: where something lies does not matter.
+Each mark is one training with 1,000 pictures, stored by an experiment. After 800 steps the ViT knows at least .99 of its own pictures, and is right in .70 (the seed above), .82 and .93 of new ones. Four times the steps bring all three seeds to .95. Without codes 800 steps are enough for .96 to .99. That is a prior, too, a relative of the CNN's: the ViT sees a set of patches, and where one lies does not matter.
 
-So the pictures were enough. The known pictures fit the rule, and they fit a list of answers learned by heart, too; nothing in them prefers the rule. A true prior does, in every run. Without one it depends on how long you train, and on the seed.
+So the pictures were enough. The known pictures fit the rule, and they fit a list of answers learned by heart, too; nothing in them prefers the rule. A true prior does, in every run. Without one it depends on how long you train, and on the seed. (What goes on pushing when all known answers are right, we did not measure. The loss is small then, but not 0.)
 
 ## 5 · In real work: two curves cross
 
@@ -324,7 +324,7 @@ figures.uncovered()
 r"""
 **"With enough data the Transformer overtakes."** We made that crossing: that CNN was stopped after 50 steps, and the ViT after 800. In 50 steps of 64 the CNN saw at most 3,200 pictures of 25,000: the axis shows what was available, not what was seen. A CNN of 200 steps is above the ViT of 800 everywhere, at the right end with 0.95 against 0.83.
 
-The right panel is our task, pairs. A ViT of 200 steps guesses there, even with 25,000 pictures, and one of 800 steps is right in 0.99, as the CNN is from 1,000 on. So a low curve may only show a training that stopped early. Before you believe a comparison, ask for the steps, ask whether the loser was still rising, and ask for other seeds.
+The right panel is our task, pairs. A ViT of 200 steps guesses there, even with 25,000 pictures, and one of 800 steps is right in 0.99 from 5,000 pictures on, as the CNN is from 1,000 on. So a low curve may only show a training that stopped early. Before you believe a comparison, ask for the steps, ask whether the loser was still rising, and ask for other seeds.
 
 ## To carry away
 
@@ -349,15 +349,15 @@ figures.judged(shapes[:, 0], labels, {name: [names[k] for k in some] for name, s
 
 # %% [markdown]
 r"""
-Wrong answers are orange. The ViT says *same* each time, and gets four. How many pictures does each need? For the CNN 1,000 were enough in every run. The ViT needed more steps, or a prior, or 5,000 pictures (the right panel above).
+Wrong answers are orange. The CNN makes no mistake. The ViT says *same* each time, and gets four. How many pictures does each need? For the CNN 1,000 were enough in every run. The ViT needed more steps, or a prior, or 5,000 pictures (the right panel above).
 
 **To remember.** Known pictures do not choose between the rule and a list learned by heart. A true prior does.
 
 - A true prior saves data: one example against 36. No data repair a false one that is built in.
-- Patches times a matrix are a convolution with a stride; a class token in front of them is read.
+- Patches times a matrix are a convolution with a stride; the answer is read from a class token in front.
 - Before you believe a crossing, ask whether more steps would undo it.
 
-**Sources.** Dosovitskiy et al. 2020 (arXiv:2010.11929), section 4.3: there the curves cross between 9 and 90 million photographs; ours end at 25,000, and say nothing about that. Smith et al. 2023 (arXiv:2310.16764): CNNs that match ViTs with equal computing. Rates, seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
+**Sources.** Dosovitskiy et al. 2020 (arXiv:2010.11929), section 4.3: there the curves cross between 9 and 90 million photographs; ours end at 25,000, and say nothing about that. Rates, seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
 **Next**: [07c · Reach](07c_reach.ipynb).
 """

@@ -103,7 +103,7 @@ figures.drawn(real, "nothing")
 r"""
 ## 1 · Two networks that train each other
 
-A network that draws gets random numbers, the **noise**, and turns them into a picture. It is called a **generator**. A second network, the **discriminator**, learns to give real pictures a higher score than made ones, and the generator learns to raise the score of its own. Together they are a **GAN**. (The losses: the discriminator is pushed until real pictures score above 1 and made ones below −1, and the generator's loss is minus its score.)
+A network that draws gets random numbers, the **noise**, and turns them into a picture. It is called a **generator**. A second network, the **discriminator**, learns to give real pictures a higher score than made ones, and the generator learns to raise the score of its own. Together they are a generative adversarial network, a **GAN**.
 
 Our generator begins with $2 \times 6$ positions, each with eight random numbers of its own. Then:
 
@@ -114,7 +114,7 @@ Our generator begins with $2 \times 6$ positions, each with eight random numbers
 | 3 | the *middle*: so far nothing | $4 \times 12$ |
 | 4 | doubled, two convolutions | $8 \times 24$ |
 
-The convolutions are 3 × 3, so each lets a position see its neighbours only. Columns 0 to 7 of the picture are the left digit, and 16 to 23 the right one. On which columns of noise does a column of pixels depend? Autograd knows. We ask for the gradients of the column with respect to the noise of eight pictures: what moves it has a gradient, and what has none in any of them does not move it.
+The convolutions are 3 × 3, so each lets a position see its neighbours only. Columns 0 to 7 of the picture are the left digit, and 16 to 23 the right one. On which columns of noise does a column of pixels depend? Autograd knows. We ask for the gradients of the column with respect to the noise of eight pictures: noise whose gradient is 0 in all eight does not move the column.
 """
 
 # %%
@@ -136,7 +136,7 @@ for column in (0, 23):
 
 # %% [markdown]
 r"""
-The outer columns share no noise. A digit is drawn as one thing. So what its outer column cannot know, the whole digit cannot show. The two digits are drawn independently, and agree in half of the pictures if 0 and 1 are equally frequent. Something must carry news from one half to the other, and we shall put it in the middle.
+The outer columns share no noise. (Inner columns, 7 and 16, share noise 2 and 3.) If the outer column of a digit already shows which digit it is, then the left digit follows noise 0 to 2 alone, and the right one 3 to 5. They are independent, and agree in half of the pictures if 0 and 1 are equally frequent. Something must carry news from one half to the other, and we shall put it in the middle.
 
 ## 2 · Attention between positions
 
@@ -144,7 +144,7 @@ What a convolution leaves is a **feature map**: a grid with a vector at each pos
 
 $$y_i = x_i + \gamma \sum_j \operatorname{softmax}_j\!\Big(\frac{q_i \cdot k_j}{\sqrt{d}}\Big)\, v_j$$
 
-Query, key and value of a position are a matrix times its vector, and $\gamma$ is one learned number. Codes for positions are not needed here, since each position of the noise has a matrix of its own.
+Query, key and value of a position are a matrix times its vector, and $\gamma$ is one learned number. (SAGAN itself leaves the root out.)
 """
 
 # %% [markdown] tags=["exercise:place_attention"]
@@ -176,7 +176,7 @@ for gamma in (0.0, 0.1):
 
 # %% [markdown]
 r"""
-**"What is multiplied by 0 never learns."** A gradient is multiplied by the other factor. At 0, $W_q$ gets «0.000», because $\gamma$ stands before it. The gradient of $\gamma$ itself is multiplied by what attention would add, and that is not 0. So $\gamma$ moves first, and then the matrices learn, too.
+**"What is multiplied by 0 never learns."** In a product $\gamma \cdot a$ the gradient of $\gamma$ contains $a$, and that of $a$ contains $\gamma$. So at 0 $W_q$ gets «0.000», and $\gamma$ itself does not get 0, since $a$, what attention would add, is not 0. At 0.1 both get a gradient. So $\gamma$ moves first, and then the matrices learn, too.
 
 ## 3 · Who agrees?
 
@@ -207,18 +207,18 @@ That holds for one fixed distance. The kernel was cut to it, and attention was n
 
 ## 4 · Objects found by questions
 
-So far positions asked. But whoever asks with a query can reach a whole map, and need not be a position. A **detector** says which objects a picture shows, and where: a kind and a box for each. Their number is unknown. In DETR (2020) a few learned vectors ask, the **object queries**. Each looks at the feature map of a convolutional network, and answers with one object, or with "no object":
+So far positions asked. A query need not belong to a position: a learned vector can ask the whole map. A **detector** says which objects a picture shows, and where: a kind and a box for each. Their number is unknown. In DETR (2020) a few learned vectors ask, the **object queries**. Each looks at the feature map of a convolutional network, and answers with one object, or with "no object":
 """
 
 
 # %%
 def answers(model, canvas):  # canvas (b, 1, 24, 24)
     features = model.stem(canvas)  # convolutions: (b, 48, 6, 6)
-    cells = model.norm(features.flatten(2).mT)  # (b, 36, 48)
-    cells = model.encoder(cells + model.positions(36)).output  # cells ask cells
+    tokens = model.norm(features.flatten(2).mT)  # positions as tokens: (b, 36, 48)
+    tokens = model.encoder(tokens + model.positions(36)).output  # they ask each other
     asking = model.queries.expand(len(canvas), -1, -1)  # five learned vectors: (b, 5, 48)
-    # as in 06a, without a mask: they ask each other (who takes what?), then the cells
-    asking, *_ = model.decoder(asking, cells)
+    # a decoder without a mask: queries ask each other (who takes what?), then the map
+    asking, *_ = model.decoder(asking, tokens)
     return model.kind(asking), model.box(asking).sigmoid()  # (b, 5, 5), (b, 5, 4)
 
 
@@ -242,9 +242,9 @@ figures.by_objects()
 
 # %% [markdown]
 r"""
-**"Give object 1 to query 1, and training will sort it out."** An object counts as found if its kind is right and its box overlaps by half. By this rule 96 to 98 % of single objects are found, and 2 to 9 % of objects in company. (The other curve, 91 to 98 %, is the rule that comes next.) Nothing in a picture says which of two objects is the first of the list. So query 0 is asked now for the one and now for the other, and its box settles between them and fits neither.
+**"Give object 1 to query 1, and training will sort it out."** An object counts as found if its kind is right, and the area in both boxes is at least half of the area in either. With object $k$ given to query $k$, single objects are found in 96 to 98 %, and objects in company in 2 to 9 %. (The other curve, 91 to 98 %, is the rule that comes next.) Nothing in a picture says which of two objects is the first of the list. So query 0 is asked now for the one and now for the other, and its box settles between them and fits neither.
 
-Instead, let each object go to whichever query fits it best. A cost says how badly: the distance of the boxes, minus the probability of the right kind. Say that the costs are these:
+Instead, let each object go to whichever query fits it best. A cost says how badly: how far the four numbers of the boxes are apart, and how improbable the query finds the right kind. With invented numbers:
 
 | | object A | object B |
 |---|---|---|
@@ -275,7 +275,7 @@ logits = torch.randn(3, 5)  # three queries: four kinds, and "no object"
 kinds_of = torch.tensor([2, 0])  # A is of kind 2, B of kind 0
 for name, order in {"A, B": [0, 1], "B, A": [1, 0]}.items():
     queries, objects = linear_sum_assignment(cost[:, order].numpy())  # anew
-    query = torch.tensor(queries)[torch.tensor(objects).argsort()]
+    query = torch.tensor(queries)[torch.tensor(objects).argsort()]  # in the list's order
     print(f"{name}: queries {query.tolist()}, loss {loss_of(logits, kinds_of[order], query):.3f}")
 
 # %% [markdown]
@@ -284,11 +284,11 @@ List the objects the other way round, and the matching gives each the same query
 
 ## In real work
 
-Lists of objects are padded to one length, and the costs of padding are numbers, too, whatever they come to. What if they stay in the table?
+Lists of objects are padded to one length, with boxes of zeros, say. They get costs like any other object. What if these stay in the table?
 """
 
 # %%
-padded = torch.tensor([[1.0, 2, -9], [5, 9, 0], [6, 8, 0]])  # last column: padding
+padded = torch.tensor([[1.0, 2, 0], [5, 9, 7], [6, 8, 7]])  # last column: padding
 there = torch.tensor([True, True, False])
 for name, table in (("padded", padded), ("cut out", padded[:, there])):
     queries, objects = linear_sum_assignment(table.numpy())
@@ -298,7 +298,7 @@ for name, table in (("padded", padded), ("cut out", padded[:, there])):
 
 # %% [markdown]
 r"""
-The padding took query 0, because that cell cost −9, and the two real objects pay «13» in place of «7». Nothing raised an error. Cut the padding out before the matching.
+The padding took query 0, where it costs 0, and the two real objects pay «13» in place of «7». Nothing raised an error. Cut the padding out before the matching.
 
 ## The two ends once more
 """
@@ -308,7 +308,7 @@ figures.drawn(real, "attention", "wide convolution")
 
 # %% [markdown]
 r"""
-Of these 16 pictures the classifier reads the same digit twice in 15 with attention, and in 14 with the wide kernel; of those at the beginning it was 9. Would attention make the ends agree? Yes, and so does a kernel that reaches as far.
+Of these 16 pictures the classifier reads the same digit twice in 15 with attention, and in 14 with the wide kernel; with nothing in the middle it was 9. Would attention make the ends agree? Yes, and so does a kernel that reaches as far.
 
 **To remember.** Before you add attention, ask whether the task lacks reach.
 
