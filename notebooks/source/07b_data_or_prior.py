@@ -112,7 +112,7 @@ Each canvas has 20 × 20 grey pixels, so `shapes` is $(6, 1, 20, 20)$. On it lie
 Begin with a rule for which everything can be counted. Somebody convolves pictures of 6 × 6 pixels with nine numbers that we do not know, and shows us examples: a picture and its result. Two learners want to compute the result of a new picture.
 
 - The *kernel* knows that it is a convolution. It needs nine numbers.
-- The *matrix* knows only that each of the 36 results is a sum of the 36 pixels, each times some number. It needs $36 \cdot 36$ numbers.
+- The *matrix* knows only that each pixel of the result is a sum of all 36 pixels, each times some number. It needs $36 \cdot 36$ numbers.
 
 What a learner assumes before it has seen an example is its **prior**, or **inductive bias**. The kernel assumes locality and weight sharing (part 07a).
 """
@@ -121,20 +121,22 @@ What a learner assumes before it has seen an example is its **prior**, or **indu
 predict("how_many")
 
 # %%
+rule = nn.Conv2d(1, 1, 3, padding=1, bias=False).double().requires_grad_(False)
+
+
 def missed(n, order):  # what n examples did not teach the kernel, and the matrix
     x = torch.randn(n + 500, 36, dtype=torch.float64)  # n to learn from, 500 new ones
     y = rule(x.view(-1, 1, 6, 6)).flatten(1)  # the results, (n + 500, 36)
     x = x[:, order]  # what the learners see
     # the nine pixels around each of the 36: (n + 500, 36, 9)
     nine = F.unfold(x.view(-1, 1, 6, 6), 3, padding=1).mT
-    # pinv finds the numbers with the least squared error on the examples
+    # pinv: the least squared error on the examples, and of many the smallest numbers
     kernel = torch.linalg.pinv(nine[:n].flatten(0, 1)) @ y[:n].flatten()  # 9 numbers
     matrix = torch.linalg.pinv(x[:n]) @ y[:n]  # 36 x 36
     for guess in (nine[n:] @ kernel, x[n:] @ matrix):
         yield ((guess - y[n:]).norm() / y[n:].norm()).item()
 
 
-rule = nn.Conv2d(1, 1, 3, padding=1, bias=False).double().requires_grad_(False)
 for n in (1, 36):
     kernel, matrix = missed(n, torch.arange(36))
     print(f"{n:2} examples: kernel misses {kernel:.0%}, matrix {matrix:.0%}")
@@ -229,7 +231,7 @@ print(SmallViT()(shapes).shape)
 r"""
 Six canvases, two logits for each. The ViT assumes little: the same matrices for all patches. It has codes for positions, and must learn to use them, or to ignore them.
 
-Its rival, `ConvNet`, has four convolutions of 3 × 3, which make 8, 32, 64 and 84 numbers for each pixel. Behind each of the first two, every square of 2 × 2 pixels becomes one (the largest number stays): the canvas is 20, then 10, then 5 wide. So in its middle a number of the last layer depends on 26 × 26 pixels, the whole canvas, and can compare both shapes. At the end stands the mean over all positions. This network assumes that the parts of a shape are near each other, that a kernel is of use at every position, and that it does not matter where something lies. All three are true here. (Both networks have about 70,000 learned numbers. The CNN normalizes over the batch, the ViT each token, so more than the prior differs.)
+Its rival, `ConvNet`, has four convolutions of 3 × 3, which make 8, 32, 64 and 84 numbers for each pixel. Behind each of the first two, every square of 2 × 2 pixels becomes one (the largest number stays): the canvas is 20, then 10, then 5 wide. So in its middle a number of the last layer depends on 26 × 26 pixels, the whole canvas, and can compare both shapes. At the end stands the mean over all positions. This network assumes that the parts of a shape are near each other, that a kernel is of use at every position, and that it does not matter where something lies. (Both networks have about 70,000 learned numbers. The CNN normalizes over the batch, the ViT each token, so more than the prior differs.)
 
 ## 4 · A thousand pictures
 
@@ -263,7 +265,7 @@ with stored():  # reads what this very training left; without it, half a minute
 
 
 def share_right(model, x, kind):
-    model.eval()  # norms over a batch use averages kept from training
+    model.eval()  # the CNN's norms use averages kept from training
     return (model(x).argmax(-1) == kind).float().mean().item()
 
 
@@ -279,7 +281,7 @@ assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
 
 # %% [markdown]
 r"""
-On known pictures both are right. On new pictures they part: the CNN is right in nearly all, and the ViT in about 71 of 100, from this seed. It has learned these thousand pictures, not the rule. That is **overfitting**.
+On known pictures both are right. On new pictures they part: the CNN is right in nearly all, and the ViT in about 71 of 100, from this seed. It has learned these thousand pictures, and little of the rule; a guess would be right in 50. That is **overfitting**. (The three assumptions of the CNN are true here.)
 
 **"So 1,000 pictures are too few for a ViT."** Do not write that down yet. First, change the steps.
 """
@@ -324,7 +326,7 @@ figures.uncovered()
 r"""
 **"With enough data the Transformer overtakes."** We made that crossing: that CNN was stopped after 50 steps, and the ViT after 800. In 50 steps of 64 the CNN saw at most 3,200 pictures of 25,000: the axis shows what was available, not what was seen. A CNN of 200 steps is above the ViT of 800 everywhere, at the right end with 0.95 against 0.83.
 
-The right panel is our task, pairs. A ViT of 200 steps guesses there, even with 25,000 pictures, and one of 800 steps is right in 0.99 from 5,000 pictures on, as the CNN is from 1,000 on. So a low curve may only show a training that stopped early. Before you believe a comparison, ask for the steps, ask whether the loser was still rising, and ask for other seeds.
+The right panel is our task, pairs. A ViT trained for 200 steps guesses there, even with 25,000 pictures. After 800 steps it is right in 0.99 from 5,000 pictures on, and the CNN from 1,000 on. So a low curve may only show a training that stopped early. Before you believe a comparison, ask for the steps, ask whether the loser was still rising, and ask for other seeds.
 
 ## To carry away
 
@@ -351,7 +353,7 @@ figures.judged(shapes[:, 0], labels, {name: [names[k] for k in some] for name, s
 r"""
 Wrong answers are orange. The CNN makes no mistake. The ViT says *same* each time, and gets four. How many pictures does each need? For the CNN 1,000 were enough in every run. The ViT needed more steps, or a prior, or 5,000 pictures (the right panel above).
 
-**To remember.** Known pictures do not choose between the rule and a list learned by heart. A true prior does.
+**To remember.** A thousand known pictures need not choose between the rule and a list learned by heart. A true prior does.
 
 - A true prior saves data: one example against 36. No data repair a false one that is built in.
 - Patches times a matrix are a convolution with a stride; the answer is read from a class token in front.
