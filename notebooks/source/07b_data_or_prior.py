@@ -174,7 +174,7 @@ predict("patch_table")
 
 # %% [markdown]
 r"""
-A matrix then brings each patch to the model's width, here 64. **"A ViT has no convolution in it."** Its first step is one. Compare your patches times a matrix with a convolution whose kernel is as wide as a patch, and which moves on by a whole patch, its **stride**.
+A matrix then brings each patch to the model's width, here 64. **"A ViT has no convolution in it."** Its first step is one. Compare your patches times a matrix with a convolution whose kernel, and whose step, the **stride**, are as wide as a patch.
 """
 
 # %%
@@ -301,7 +301,7 @@ figures.ways_to_the_rule()
 r"""
 Each mark is one training with 1,000 pictures, stored by an experiment. After 800 steps the ViT knows at least .99 of its own pictures, and is right in .70 (the seed above), .82 and .93 of new ones. Four times the steps bring all three seeds to .95. Without codes 800 steps are enough for .96 to .99. That is a prior, too, a relative of the CNN's: the ViT sees a set of patches, and where one lies does not matter.
 
-So the pictures were enough. The known pictures fit the rule, and they fit a list of answers learned by heart, too; nothing in them prefers the rule. A true prior does, in every run. Without one it depends on how long you train, and on the seed. (What goes on pushing when all known answers are right, we did not measure. The loss is small then, but not 0.)
+So the pictures were enough. The known pictures fit the rule, and they fit a list of answers learned by heart, too; nothing in them prefers the rule. A true prior does, in every run. Without one it depends on how long you train, and on the seed. (What pushes on when all known answers are right, we did not measure.)
 
 ## 5 · In real work: two curves cross
 

@@ -6,14 +6,14 @@
 # action = 'predict("far_columns")'
 #
 # [sees]
-# says = "autograd says what an output depends on: where the gradient is 0, it sees nothing"
+# says = "gradients show what an output depends on: one that is not 0 proves it"
 # motive = "On which columns of noise"
 # shown = "def sees"
 # action = 'predict("far_columns")'
 #
 # [block]
 # says = "attention in a CNN: a feature map is a set of vectors, and the block gives x + gamma times what each finds"
-# motive = "Something must carry news"
+# motive = "something that carries news across"
 # shown = "y_i = x_i"
 # action = "place_attention"
 #
@@ -109,12 +109,12 @@ Our generator begins with $2 \times 6$ positions, each with eight random numbers
 
 | | what | size |
 |---|---|---|
-| 1 | a matrix for each position, a convolution | $2 \times 6$ |
+| 1 | for each position a matrix of its own; a convolution | $2 \times 6$ |
 | 2 | doubled (each position becomes four), a convolution | $4 \times 12$ |
 | 3 | the *middle*: so far nothing | $4 \times 12$ |
 | 4 | doubled, two convolutions | $8 \times 24$ |
 
-The convolutions are 3 × 3, so each lets a position see its neighbours only. Columns 0 to 7 of the picture are the left digit, and 16 to 23 the right one. On which columns of noise does a column of pixels depend? Autograd knows. We ask for the gradients of the column with respect to the noise of eight pictures: noise whose gradient is 0 in all eight does not move the column.
+The convolutions are 3 × 3, so each lets a position see its neighbours only. Columns 0 to 7 of the picture are the left digit, and 16 to 23 the right one. On which columns of noise does a column of pixels depend? Autograd knows. We ask for the gradients of the column with respect to the noise of eight pictures. A gradient that is not 0 proves that the noise moves the column; zeros in all eight say that most likely it does not.
 """
 
 # %%
@@ -131,12 +131,12 @@ def sees(generator, column):  # the columns of noise that move this column of pi
 
 
 nothing = sagan.Generator("nothing").eval()
-for column in (0, 23):
+for column in (0, 3, 20, 23):
     print(f"column {column:2} sees noise {sees(nothing, column)}")
 
 # %% [markdown]
 r"""
-The outer columns share no noise. (Inner columns, 7 and 16, share noise 2 and 3.) If the outer column of a digit already shows which digit it is, then the left digit follows noise 0 to 2 alone, and the right one 3 to 5. They are independent, and agree in half of the pictures if 0 and 1 are equally frequent. Something must carry news from one half to the other, and we shall put it in the middle.
+The left half of the left digit, columns 0 to 3, sees noise 0 to 2 alone. The right half of the right digit sees 3 to 5 alone. Half a digit shows which one it is, so the two digits follow independent noise, and agree in half of the pictures if 0 and 1 are equally frequent. The middle needs something that carries news across.
 
 ## 2 · Attention between positions
 
@@ -144,7 +144,7 @@ What a convolution leaves is a **feature map**: a grid with a vector at each pos
 
 $$y_i = x_i + \gamma \sum_j \operatorname{softmax}_j\!\Big(\frac{q_i \cdot k_j}{\sqrt{d}}\Big)\, v_j$$
 
-Query, key and value of a position are a matrix times its vector, and $\gamma$ is one learned number. (SAGAN itself leaves the root out.)
+Query, key and value of a position are a matrix times its vector, and $\gamma$ is one learned number. (SAGAN leaves the root out. Codes for positions are not needed here: vectors that begin with different matrices tell where they stand.)
 """
 
 # %% [markdown] tags=["exercise:place_attention"]
@@ -242,7 +242,7 @@ figures.by_objects()
 
 # %% [markdown]
 r"""
-**"Give object 1 to query 1, and training will sort it out."** An object counts as found if its kind is right, and the area in both boxes is at least half of the area in either. With object $k$ given to query $k$, single objects are found in 96 to 98 %, and objects in company in 2 to 9 %. (The other curve, 91 to 98 %, is the rule that comes next.) Nothing in a picture says which of two objects is the first of the list. So query 0 is asked now for the one and now for the other, and its box settles between them and fits neither.
+**"Give object 1 to query 1, and training will sort it out."** An object counts as found if its kind is right, and the overlap of the boxes is at least half of the area that they cover together. With object $k$ given to query $k$, single objects are found in 96 to 98 %, and objects in company in 2 to 9 %. (The other curve, 91 to 98 %, is the rule that comes next.) Nothing in a picture says which of two objects is the first of the list. So query 0 is asked now for the one and now for the other, and its box settles between them and fits neither.
 
 Instead, let each object go to whichever query fits it best. A cost says how badly: how far the four numbers of the boxes are apart, and how improbable the query finds the right kind. With invented numbers:
 
@@ -275,7 +275,8 @@ logits = torch.randn(3, 5)  # three queries: four kinds, and "no object"
 kinds_of = torch.tensor([2, 0])  # A is of kind 2, B of kind 0
 for name, order in {"A, B": [0, 1], "B, A": [1, 0]}.items():
     queries, objects = linear_sum_assignment(cost[:, order].numpy())  # anew
-    query = torch.tensor(queries)[torch.tensor(objects).argsort()]  # in the list's order
+    query = torch.zeros(2, dtype=torch.long)
+    query[objects] = torch.tensor(queries)  # who answers for object k
     print(f"{name}: queries {query.tolist()}, loss {loss_of(logits, kinds_of[order], query):.3f}")
 
 # %% [markdown]
@@ -312,7 +313,7 @@ Of these 16 pictures the classifier reads the same digit twice in 15 with attent
 
 **To remember.** Before you add attention, ask whether the task lacks reach.
 
-- The block: $x + \gamma \cdot$ attention, with $\gamma = 0$ at the start. Autograd says what sees what.
+- The block: $x + \gamma \cdot$ attention, with $\gamma = 0$ at the start. Gradients show what sees what.
 - At one fixed distance a wide enough kernel comes close to attention.
 - Learned queries answer with a set; a set needs a matching before it has a loss.
 
