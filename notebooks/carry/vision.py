@@ -31,7 +31,7 @@ def offsets(height, width):
     """
     rows, columns = torch.arange(height), torch.arange(width)
     cells = torch.cartesian_prod(rows, columns)
-    down, right = (cells - cells[:, None]).unbind(-1)  # of the key, seen from the query
+    down, right = (cells - cells[:, None]).unbind(-1)  # from query to key
     return (down + height - 1) * (2 * width - 1) + right + width - 1
 
 

@@ -1,10 +1,78 @@
+# /// ideas
+# [twins]
+# says = "trained at 50 it guesses, trained at 5 it is right at 200: did not learn is not cannot"
+# motive = "People say that it forgets"
+# shown = "near = trained_at(5)"
+# action = 'predict("trained_near")'
+#
+# [rnn]
+# says = "an RNN hands a state from token to token: h = tanh(W x + U h + b)"
+# motive = "What does such a network hand on"
+# shown = "h = torch.tanh(1.0 * x + 0.5 * h)"
+# action = "By hand"
+#
+# [lstm]
+# says = "an LSTM has a cell beside the state: f says how much is kept, i how much is written, o how much is shown"
+# motive = "takes at least half away"
+# shown = "remembering_figures.cell"
+# action = "lstm_step"
+#
+# [gates]
+# says = "what is kept over many tokens hangs on the most open forget gates: 0.6^50 is nothing, 0.99^50 is 0.6"
+# motive = "What did training at 5 change"
+# shown = "gates.amax"
+# action = "Which rows are stripes"
+#
+# [product]
+# says = "the gradient of the last state with respect to the first is a product of a factor for each token"
+# motive = "What told the one network"
+# shown = "\\prod_"
+# action = "way_back"
+#
+# [vanishing]
+# says = "the product vanishes or explodes, unless its factors balance near 1"
+# motive = "Now twenty tokens"
+# shown = "for u, first in"
+# action = 'predict("kept_and_heard")'
+#
+# [kept_not_heard]
+# says = "a saturated unit keeps its state, and its gradient is nearly 0: it remembers, and training hears nothing"
+# motive = "What a network remembers, its training hears"
+# shown = "slope(u, states)"
+# action = 'predict("kept_and_heard")'
+#
+# [heard]
+# says = "a token is heard by the length of the right logit's gradient with respect to its vector; what is near drowns what is far"
+# motive = "And an LSTM?"
+# shown = "def hears"
+# action = "figures.forgetting"
+#
+# [cause]
+# says = "open forget gates before training, and the same training learns at 50: the missing gradient was the cause"
+# motive = "Is that the cause"
+# shown = "forget gates begin at"
+# action = 'predict("gates_opened")'
+#
+# [one_step]
+# says = "attention reaches every token in one step: heard by 1/201 at 200, not by 10^-38"
+# motive = "Attention has no chain"
+# shown = "show_source(LookBack)"
+# action = 'predict("one_look")'
+#
+# [own_end]
+# says = "in a padded batch each text's state must be read at its own end"
+# motive = "texts of two lengths"
+# shown = "carried.last"
+# action = "carried.LSTM"
+# ///
+
 # %% [markdown]
 r"""
 {title}
 
 Somebody says *B*, babbles for a while, and asks: which letter came first? You remember. A network that reads letter by letter is trained on this, and guesses. People say that it forgets. Does it?
 
-**Afterwards you can** write a step of an LSTM; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
+**Afterwards you can** write a step of an LSTM, a network with a memory of its own; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
 
 {about}
 
@@ -13,79 +81,100 @@ Somebody says *B*, babbles for a while, and asks: which letter came first? You r
 </details>
 """
 
-# %%
+# %% tags=["imports"]
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+import torch.nn.functional as F
+from torch import nn
 
 from lesson_lib.chapters.c08_attention_vs_rnn import figures, remembering_figures
-from lesson_lib.chapters.c08_attention_vs_rnn.experiments.remembering import (
-    open_gates,
-    start,
-    train,
-)
 from lesson_lib.chapters.c08_attention_vs_rnn.look_back import LookBack
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
-from lesson_lib.data.recall import draw, text
-from lesson_lib.device import quick
-from lesson_lib.experiments.recall import accuracy, gradients
-from lesson_lib.show import show, show_source
+from lesson_lib.course import *
+from lesson_lib.data import recall
+from lesson_lib.device import quick, to_device
+from lesson_lib.training import fit
 
 _ = torch.manual_seed(0)
 warm_up()
 
 # %%
-batch = draw(torch.Generator().manual_seed(0), 3, distance=12)
+batch = recall.draw(torch.Generator().manual_seed(0), 3, distance=12)
 for tokens, answer in zip(batch.tokens, batch.answer, strict=True):
-    print(text(tokens), "->", text(answer[None]))
+    print(recall.text(tokens), "->", recall.text(answer[None]))
 
 # %% [markdown]
 r"""
-The symbol is one of eight, A to H: a guess is right in 0.125. The babble is random. The question stands 12 tokens behind the symbol, its **distance**. The network:
+The letter to remember is one of eight, A to H, so a guess is right in 0.125. The babble is random. The question stands 12 tokens behind the letter: that is its **distance**. This network reads the tokens, and makes eight logits of what it has at the question mark:
 """
+
 
 # %%
-print(start("LSTM"))
+class Rememberer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(17, 32)  # 8 letters, 8 of babble, the question mark
+        self.core = nn.LSTM(32, 32, batch_first=True)  # section 1 opens it
+        self.read = nn.Linear(32, 8)
 
-# %% [markdown]
-r"""
-Each of «17» characters gets a vector of «32» numbers. `core`, an **LSTM** (long short-term memory), reads token by token; section 1 opens it. `read` makes «8» logits of its «32» numbers at the question mark. `train` takes 400 steps of 32 new sequences (rate 0.01), `accuracy` asks 1,000 others. First distance 50:
-"""
+    def of_embedded(self, x):  # (b, n, 32)
+        states, _ = self.core(x)  # (b, n, 32)
+        return self.read(states[:, -1])
+
+    def forward(self, tokens):
+        return self.of_embedded(self.embed(tokens))
+
+
+def letter_loss(model, batch):
+    return F.cross_entropy(model(batch.tokens), batch.answer)
+
+
+def trained_at(distance, model=None, steps=400, lr=0.01, kind=Rememberer):
+    _ = torch.manual_seed(0)  # always the same first weights
+    model = to_device(kind()) if model is None else model
+    some = lambda generator: recall.draw(generator, 32, distance)  # noqa: E731
+    fit(model, some, letter_loss, steps=steps, lr=lr)
+    return model
+
+
+@torch.no_grad()
+def right_at(model, distance):  # of 1,000 new sequences
+    new = to_device(recall.draw(torch.Generator().manual_seed(7), 1000, distance))
+    return (model(new.tokens).argmax(-1) == new.answer).float().mean().item()
+
 
 # %% tags=["nbval-ignore-output"]
-far = train("LSTM", 50)
-print(f"trained at 50, asked at 50: {accuracy(far, 50):.3f}")
+far = trained_at(50)
+print(f"trained at 50, tested at 50: {right_at(far, 50):.3f}")
 
 # %% tags=["proof"]
-assert quick() or accuracy(far, 50) < 0.2
+assert quick() or right_at(far, 50) < 0.2
 
 # %% [markdown]
 r"""
-It guesses. A second LSTM, with the same first weights, is trained at distance 5.
+It guesses. Now a second network begins with the same first weights and is trained at distance 5. Then it is tested where the first one failed, and farther.
 """
 
 # %%
 predict("trained_near")
 
 # %% tags=["nbval-ignore-output"]
-near = train("LSTM", 5)
+near = trained_at(5)
 for distance in (5, 50, 200):
-    print(f"trained at 5, asked at {distance}: {accuracy(near, distance):.3f}")
+    print(f"trained at 5, tested at {distance}: {right_at(near, distance):.3f}")
 
 # %% tags=["proof"]
-assert quick() or accuracy(near, 200) > 0.9
+assert quick() or min(right_at(near, 50), right_at(near, 200)) > 0.6
 
 # %% [markdown]
 r"""
-**"An LSTM forgets after some tens of tokens."** This one is right at 200; two more seeds have 0.96 and 0.74. Why did it not *learn* at 50 what it *can do* at 200?
+**"An LSTM forgets after some tens of tokens."** This one is right at 200 nearly always. (With two other seeds it is right in 0.96 and 0.74: to keep for 200 what was needed for 5 is not certain, but it is possible.) So the first network could do at 50 what it did not *learn* there. Why not?
 
 ## 1 · What is handed on
 
-A **recurrent network** (RNN) hands a vector, its **state** $h$, from token to token:
+What does such a network hand on from token to token? The simplest **recurrent network** (RNN) has a vector, its **state** $h$:
 
 $$h_t = \tanh(W x_t + U h_{t-1} + b), \qquad h_0 = 0$$
 
-$x_t$ is the token's vector. $W$, $U$ (matrices) and $b$ are the same at each step. By hand, with $W = 1$, $U = 0.5$, $b = 0$ and the tokens 1, 0, 0, 0:
+The vector $x_t$ is the token's. $W$, $U$ (matrices) and $b$ are the same at each step. By hand, with one number, $W = 1$, $U = 0.5$, $b = 0$ and the tokens 1, 0, 0, 0:
 """
 
 # %%
@@ -97,7 +186,7 @@ show(torch.stack(states))
 
 # %% [markdown]
 r"""
-Each zero takes at least half away. An LSTM keeps a second vector, the **cell** $c$:
+The 1 is squashed to 0.76, and each zero takes at least half away. An **LSTM** (long short-term memory) keeps a second vector, the **cell** $c$, on a line without a tanh:
 """
 
 # %%
@@ -107,65 +196,66 @@ remembering_figures.cell()
 r"""
 $$c_t = f \odot c_{t-1} + i \odot g, \qquad h_t = o \odot \tanh c_t$$
 
-$\odot$ multiplies number by number. The **gates** $f$, $i$ and $o$ are sigmoids, between 0 (shut) and 1 (open); $g$ is a tanh. $W x_t + U h_{t-1} + b$ has $4 \cdot 32$ rows: 32 for each of the four.
+Here $\odot$ multiplies number by number. $W x_t + U h_{t-1} + b$ has 4 · 32 numbers now. A sigmoid of the first 32 makes $i$, of the next 32 $f$, of the last 32 $o$. They lie between 0 and 1 and are called **gates**: $f$ says what share of the cell is kept, $i$ what share of something new is written, $o$ what is shown. The new, $g$, is a tanh of the third 32.
 """
 
 # %% [markdown] tags=["exercise:lstm_step"]
-# Write what follows. The sums come in the order $i, f, g, o$.
+# Write one step: from these numbers, `summed` (4d, in the order $i, f, g, o$), and the old cell (d) to the new state and the new cell.
 
 # %% [markdown]
 r"""
-Now both networks read *B* and 29 letters with your step (ours, until it passes):
+With your step we look into both networks while they read *B* and 29 letters of babble. Which rows are stripes?
 """
 
 
 # %%
 step = yours("lstm_step")
-sequence = draw(torch.Generator().manual_seed(2), 1, distance=30).tokens
-sequence[0, 0] = 1  # B
+sequence = recall.draw(torch.Generator().manual_seed(2), 1, distance=30).tokens[0]
+sequence[0] = 1  # B
 
 
 @torch.no_grad()
 def read_along(model):
-    W, U, b, c = (p.cpu() for p in model.core.layer.parameters())
-    b = b + c  # torch has two biases
-    h, c, states, gates = torch.zeros(32), torch.zeros(32), [], []
-    for token in sequence[0]:
-        summed = W @ model.embed.weight[token].cpu() + U @ h + b
-        h, c = step(summed, c)
+    w, u, *biases = (p.cpu() for p in model.core.parameters())  # torch has two biases
+    h, cell, states, gates = torch.zeros(32), torch.zeros(32), [], []
+    for token in sequence:
+        summed = w @ model.embed.weight[token].cpu() + u @ h + sum(biases)
+        h, cell = step(summed, cell)
         states.append(h)
-        gates.append(summed[32:64].sigmoid())
-    return torch.stack(states), torch.stack(gates)
+        gates.append(summed[32:64].sigmoid())  # f
+    return torch.stack(states), torch.stack(gates)[1:-1]  # gates: of the babble alone
 
 
 read = {"trained at 5": read_along(near), "trained at 50": read_along(far)}
 hidden = {name: states for name, (states, _) in read.items()}
-remembering_figures.states(hidden, text(sequence[0]))
-
-# %% tags=["nbval-ignore-output"]
-read["untrained"] = read_along(start("LSTM"))
-for name, (_, gates) in read.items():
-    print(f"forget gates, mean, {name}: {gates[1:-1].mean():.2f}")
-
-# %%
-kept = {name: gates.mean() for name, (_, gates) in read.items()}
-
-# %% tags=["proof"]
-assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
+remembering_figures.states(hidden, recall.text(sequence))
 
 # %% [markdown]
 r"""
-Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The forget gates have changed: untrained, one lets about half through on average; training at 5 has opened them, training at 50 has closed them.
+In the upper picture most rows are stripes: *B* sets them, and the babble does not wipe them out. In the lower one each column is made by the last letters. What did training at 5 change? Compare the forget gates. To keep something over 50 tokens, a row needs a gate near 1: $0.6^{50}$ is $10^{-11}$, and $0.99^{50}$ is 0.6.
+"""
 
-So the second network found out what to keep. From what?
+# %% tags=["nbval-ignore-output"]
+read["untrained"] = read_along(to_device(Rememberer()))
+for name, (_, gates) in read.items():
+    of_rows = gates.mean(0)  # the mean gate of each of 32 rows
+    print(f"{name:13}: all rows {of_rows.mean():.2f}, the most open {gates.mean(0).amax(-1):.3f}")
+
+# %% tags=["proof"]
+open_most = {name: gates.mean(0).amax().item() for name, (_, gates) in read.items()}
+assert quick() or open_most["trained at 5"] > 0.95 > 0.8 > open_most["untrained"]
+
+# %% [markdown]
+r"""
+Untrained, a gate lets about half through, and the most open one 0.6. Training at 5 has opened gates nearly fully; training at 50 has not. What told the one network what to keep, and not the other?
 
 ## 2 · What training hears
 
-From gradients: how much does the last state change if the first one changes a little? Take an RNN of one number, $U = u$. tanh has the slope $1 - \tanh^2$, and the chain rule gives
+Training follows gradients. So ask: how much does the last state change if the first one changes a little? Take an RNN of one number, $U = u$. The slope of tanh is $1 - \tanh^2$, and the chain rule gives
 
 $$\frac{\partial h_t}{\partial h_{t-1}} = u\,(1 - h_t^2), \qquad \frac{\partial h_n}{\partial h_1} = \prod_{t=2}^{n} u\,(1 - h_t^2)$$
 
-A factor for each token. (Of vectors: a matrix, $U$ with its rows times tanh's slopes.)
+There is a factor for each token after the first.
 """
 
 # %% [markdown] tags=["exercise:way_back"]
@@ -193,61 +283,73 @@ def twenty(u, first):
 
 for u, first in ((0.5, 1.0), (2.0, 1.0), (2.0, 0.0)):
     states = twenty(u, first)
-    print(f"u = {u}, token {first}: last state {states[-1]:.2f}", end=", ")
-    print(f"slope {slope(u, states):.0e}")
+    print(f"u = {u}, token {first}: last state {states[-1]:.2f}, slope {slope(u, states):.0e}")
 
 # %% [markdown]
 r"""
 - $u = 0.5$: the state is lost, and the slope with it, half per token: a **vanishing gradient**.
-- $u = 2$: the state holds itself at «0.96». **"What a network remembers, its training hears."** No: tanh is flat there, each factor comes to $2\,(1 - 0.9575^2) = 0.17$. It remembers, and training hears nothing of it.
-- $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. So `train` **clips**: a gradient longer than 1 is shortened to 1.
+- $u = 2$: the state holds itself at «0.96». **"What a network remembers, its training hears."** No: tanh is saturated there, and each factor comes to $2\,(1 - 0.9575^2) = 0.17$. The unit remembers, and its gradient is nearly 0.
+- $u = 2$ and only zeros: tanh has slope 1, and the product is $2^{19}$: an **exploding gradient**. (So training shortens a gradient that is longer than 1: it **clips**.)
 
-No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about «0.49» (the most open rows decide). So a closed gate loses cell and gradient alike. Nudge a token's vector: how far can the right logit move?
+And an LSTM? From cell to cell the factor is $f$, without a tanh. Measure what arrives. For each token we take the gradient of the right letter's logit with respect to the token's vector. Its length says how strongly training **hears** the token.
 """
 
+
 # %%
-heard = {
-    "untrained": gradients(start("LSTM"), 50),
-    "trained at 5": gradients(near, 50),
-}
+def hears(model, distance):  # for each token, the mean over 64 sequences
+    some = to_device(recall.draw(torch.Generator().manual_seed(8), 64, distance))
+    x = model.embed(some.tokens).detach().double().requires_grad_()
+    logits = model.double().of_embedded(x).gather(1, some.answer[:, None])
+    (gradient,) = torch.autograd.grad(logits.sum(), x)
+    model.float()
+    return gradient.norm(dim=-1).mean(0).tolist()
+
+
+_ = torch.manual_seed(0)
+untrained = to_device(Rememberer())
+heard = {"untrained": hears(untrained, 50), "trained at 5": hears(near, 50)}
 figures.forgetting(heard, distance=50)
 
 # %%
-assert heard["untrained"][0] < 1e-10
+assert heard["untrained"][0] < 1e-9 < 1e-4 < heard["untrained"][45]
 
 # %% tags=["proof"]
-assert quick() or heard["trained at 5"][0] > 1e-3
+assert quick() or heard["trained at 5"][0] > 1e-4
 
 # %% [markdown]
 r"""
-Untrained, $2 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well: more than «0.001».
+Before training some $10^{-11}$ of the letter arrives over 50 tokens: a straight line on this axis is a product. Five tokens back some 0.005 arrive, and so training at 5 had something to learn from. Why not learn from $10^{-11}$, with a larger step? All tokens change the same $W$ and $U$, and the last letters of the babble are heard a hundred million times as loudly. Once training at 5 has opened the gates, the letter is heard from 50, too.
 
 ## 3 · Is that the cause?
 
-Then a network whose gates are open *before* training should learn at 50. `open_gates` gives the forget gates a bias of 5. sigmoid(5) = 0.993, and $0.993^{50} = 0.7$.
+If so, a network whose gates are open *before* training learns at 50. One line opens them: the forget gates get a bias of 5, and begin at sigmoid(5) = 0.993. Both networks get 600 steps at half the rate.
 """
 
 # %%
 predict("gates_opened")
 
 # %% tags=["nbval-ignore-output"]
-heard_open = gradients(open_gates(start("LSTM")), 50)[0]
-print(f"heard before training: {heard_open:.2f}")
+_ = torch.manual_seed(0)
+opened = to_device(Rememberer())
+with torch.no_grad():
+    opened.core.bias_ih_l0[32:64] = 5.0  # torch's order: i, f, g, o
+print(f"hears before training: {hears(opened, 50)[0]:.2f}")
 right = {}
-for system in ("LSTM", "LSTM, gates open"):
-    right[system] = accuracy(train(system, 50, lr=5e-3, steps=600), 50)
-    print(f"{system}, at 50: {right[system]:.3f}")
+for name, model in (("usual start", None), ("gates open", opened)):
+    model = trained_at(50, model, steps=600, lr=0.005)
+    right[name] = right_at(model, 50)
+    print(f"{name}, trained and tested at 50: {right[name]:.3f}")
 
 # %% tags=["proof"]
-assert quick() or right["LSTM"] < 0.2 < 0.8 < right["LSTM, gates open"]
+assert quick() or right["usual start"] < 0.3 < 0.6 < right["gates open"]
 
 # %% [markdown]
 r"""
-The open network hears «0.08» and learns; the usual start, trained alike, guesses. (In some runs one letter stays unlearned.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
+The open network hears the letter, and learns to keep it; the usual start guesses after the same training. (In some runs one of the eight letters stays unlearned.) **The network can remember. From its usual start no gradient tells it what.** A gradient that arrives is needed, and not always enough: with open gates some runs fail at 100 and most at 200 ([evidence](evidence/08_attention_vs_rnn_evidence.ipynb)). Why they do, we have not measured.
 
 ## 4 · One head of attention
 
-Attention has no chain. Here it has nothing else, either: one head, no positions (a capital alone tells it where to look), 3,880 weights against the LSTM's 9,256.
+Attention has no chain. Here it has nothing else, either: one head, and no positions, since a capital letter alone tells it where to look.
 """
 
 # %%
@@ -261,54 +363,68 @@ The last token asks all tokens, once; `read` makes logits of the mixture.
 # %%
 predict("one_look")
 
-# %%
-heard_first = gradients(start("attention alone"), 200)[0]
-look = train("attention alone", 200)
-print(f"trained at 200, asked at 200: {accuracy(look, 200):.2f}")
-print(f"heard before training: {heard_first:.4f}")
+# %% tags=["nbval-ignore-output"]
+_ = torch.manual_seed(0)
+heard_first = hears(to_device(LookBack()), 200)[0]
+look = trained_at(200, steps=400, lr=0.003, kind=LookBack)
+print(f"one head, trained and tested at 200: {right_at(look, 200):.3f}")
+print(f"hears before training: head {heard_first:.4f}, LSTM {hears(untrained, 200)[0]:.0e}")
 
 # %% tags=["proof"]
-assert quick() or accuracy(look, 200) > 0.95
+assert quick() or right_at(look, 200) > 0.95
+assert heard_first > 3e-4
 
 # %% [markdown]
 r"""
-One look is one step. Before training all 201 tokens have about the same weight, so the symbol is heard in proportion to 1/201: «0.0015», where the untrained LSTM hears $10^{-38}$. Stored runs, each trained and asked at one distance:
-"""
-
-# %%
-remembering_figures.learned()
-
-# %% [markdown]
-r"""
-The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds. At 100 it fails in part, at 200 nearly always, though the symbol is heard; why, we have not measured. Attention is right everywhere, with this one thing to remember.
+One look is one step. Before training all 201 tokens have about the same weight, 1/201 = 0.005, and some 0.0015 of the letter arrives (the values and `read` take the rest). In the untrained LSTM it is less than $10^{-30}$.
 
 ## In real work
 
-Many start with a forget bias of 1 ($0.73^{50}$ is still $10^{-7}$), or begin with short texts ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. A common bug, in batches of two lengths:
+A forget bias of 1 is a common start: $0.73^{50}$ is still $10^{-7}$. Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. One trap stands in batches with texts of two lengths, filled up with zeros:
 """
 
 # %%
-_ = torch.manual_seed(0)
-lstm = nn.LSTM(3, 4, batch_first=True)
+from carry import recurrent as carried
+
+lstm = carried.LSTM(3, 4, forget_bias=1.0)
 long, short = torch.randn(5, 3), torch.randn(2, 3)
 both = nn.utils.rnn.pad_sequence([long, short], batch_first=True)  # (2, 5, 3)
-packed = nn.utils.rnn.pack_padded_sequence(both, [5, 2], batch_first=True)
-with torch.no_grad():
-    alone = lstm(short[None])[0][0, -1]
-    last = lstm(both)[0][1, -1]
-    ended = lstm(packed)[1][0][0, 1]
-show(
-    read_at_the_last_place=(last - alone).abs().max(),
-    packed=(ended - alone).abs().max(),
-)
+alone, together = lstm(short[None])[0, -1], lstm(both)
+own_end = carried.last(together, torch.tensor([5, 2]))
+print(f"read at the last column: off by {(together[1, -1] - alone).abs().max():.4f}")
+print(f"read at its own end:     off by {(own_end[1] - alone).abs().max():.4f}")
 
 # %% [markdown]
 r"""
-`pad_sequence` fills up with zeros. The state at the last place has read three, and is off by «0.16». `pack_padded_sequence` knows the lengths; then the LSTM's second result holds each text's own last state.
+At the last column the short text's state has read three tokens of padding. `last` reads each state where its own text ends.
 
+## To carry away
+
+`notebooks/carry/recurrent.py` has the RNN, the LSTM, attention over their states and `heard`, in plain torch. These lines are the LSTM:
+"""
+
+# %%
+show_source(carried.lstm_step, carried.LSTM, carried.last)
+
+# %% [markdown]
+r"""
 ## The babble once more
 
-*B*, two hundred letters, which was it? The LSTM that was trained at 5 knows. The one that was trained at 50 has never heard of *B*.
+*B*, two hundred letters, which was it? Four networks answer.
+"""
+
+# %% tags=["nbval-ignore-output"]
+once = recall.draw(torch.Generator().manual_seed(3), 1, distance=200).tokens
+once[0, 0] = 1  # B
+networks = {"LSTM, at 5": near, "LSTM, at 50": far, "LSTM, open, at 50": opened, "one head": look}
+for name, model in networks.items():
+    with torch.no_grad():
+        said = model(to_device(once)).argmax(-1)
+    print(f"{name:18} {recall.text(said)}")
+
+# %% [markdown]
+r"""
+The network that was trained at 5 knows, and so does the head. The one that was trained at 50 from the usual start has never heard of *B*.
 
 **To remember.** What a network can keep, it may never learn to keep.
 

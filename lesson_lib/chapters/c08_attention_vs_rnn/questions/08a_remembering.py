@@ -11,10 +11,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def lstm_step(
-    summed: Float[Tensor, " four_d"],
-    cell: Float[Tensor, " d"],
-) -> Float[Tensor, "two d"]:
+def lstm_step(summed, cell):
     i, f, g, o = summed.chunk(4)
     cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
     return torch.stack([o.sigmoid() * cell.tanh(), cell])
@@ -32,7 +29,7 @@ def _kept_and_written(rows: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tenso
     return torch.sigmoid(rows[1]) * cell, torch.sigmoid(rows[0]), torch.tanh(rows[2])
 
 
-def way_back(u: float, states: Float[Tensor, " n"]) -> Float[Tensor, ""]:
+def way_back(u, states):
     slopes = u * (1 - states[1:] ** 2)
     return slopes.prod()
 
