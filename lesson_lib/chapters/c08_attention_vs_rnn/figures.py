@@ -148,8 +148,8 @@ def threads(rows: Sequence[Row]) -> Figure:
 
 
 @figure(
-    "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where"
-    " the unit's state is large.",
+    "Hidden states while a sequence is read: a column for each token, a row for each number of the state,"
+    " bright where it is large.",
     "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM"
     " carries its cell as well.",
 )
