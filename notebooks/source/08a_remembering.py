@@ -315,13 +315,13 @@ figures.forgetting(heard, distance=50)
 assert heard["untrained"][0] < 1e-9 < 1e-4 < heard["untrained"][45]
 
 # %% tags=["proof"]
-assert quick() or heard["trained at 5"][0] > 1e-4
+assert quick() or heard["trained at 5"][0] > 1e-3
 
 # %% [markdown]
 r"""
 Look at the untrained curve. Five tokens back a token is heard with 0.005, and the letter, 50 tokens back, with $10^{-11}$. The curve is straight on an axis of powers of ten, so each token multiplies by the same factor, about 0.64; the most open gate had 0.62. Training at 5 had something to learn from.
 
-Why not learn from $10^{-11}$ with larger steps? (Adam takes them: it divides by the size of the gradient.) All tokens change the same $W$ and $U$, and the last letters of the babble are heard more than a hundred million times as strongly. What they say is random. So, we suppose, it drowns the letter. Once training at 5 has opened the gates, the letter is heard from 50 tokens, too, with more than $10^{-3}$.
+Why not learn from $10^{-11}$ with larger steps? (Adam takes them: it divides by the size of the gradient.) All tokens change the same $W$ and $U$, and the last letters of the babble are heard more than a hundred million times as strongly. What they say is random. So, we suppose, it drowns the letter. Once training at 5 has opened the gates, the letter is heard from 50 tokens, too, with some 0.02.
 
 ## 3 · Is that the cause?
 
