@@ -119,8 +119,8 @@ def heard(model, tokens, answers):
     """For each token the length (n,) of the gradient of the right logit with respect to the token's vector,
     mean over the batch."""
     x = model.embed(tokens).detach().requires_grad_()
-    logits = model.of_embedded(x)  # a text's logits depend on its own vectors, so one sum serves all texts
-    (gradient,) = torch.autograd.grad(logits.gather(1, answers[:, None]).sum(), x)
+    right = model.of_embedded(x).gather(1, answers[:, None])
+    (gradient,) = torch.autograd.grad(right.sum(), x)  # texts do not mix
     return gradient.norm(dim=-1).mean(0)
 
 
