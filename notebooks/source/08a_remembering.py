@@ -348,7 +348,7 @@ assert quick() or right["usual start"] < 0.3 < 0.6 < right["gates open"]
 
 # %% [markdown]
 r"""
-Before training the open network hears the letter billions of times as strongly as the usual start did, and learns to keep it. The usual start guesses after the same training. **The network can remember. From its usual start, at 50, the gradient is too faint to tell it what.** In an LSTM the two go together: the factor $f$ that keeps the letter on the way forward brings the gradient back. (A gradient that arrives is needed, and not always enough: with open gates some runs fail at 100, and most at 200: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb). Why, we have not measured.)
+Before training the open network hears the letter billions of times as strongly as the usual start did, and learns to keep it. The usual start guesses after the same training. **The network can remember. From its usual start, at 50, the gradient is too faint to tell it what.** In an LSTM the two go together: the factor $f$ that keeps the letter on the way forward brings the gradient back. (A gradient that arrives is needed, and not always enough: with open gates .60 to .86 are right at 100, and .11 to .36 at 200: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb). Why, we have not measured.)
 
 ## 4 · One head of attention
 

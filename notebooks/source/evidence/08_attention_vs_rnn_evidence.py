@@ -22,7 +22,11 @@ from torch.testing import assert_close
 
 from lesson_lib import measure
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import figures, phone_book
+from lesson_lib.chapters.c08_attention_vs_rnn import (
+    figures,
+    phone_book,
+    remembering_figures,
+)
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments import joined, paths
 from lesson_lib.checks import yours
 from lesson_lib.claims import claim, verdict
@@ -224,6 +228,27 @@ for named, column in (("as they are", "asked"), ("renamed", "kept")):
         for far in ("25", "200")
     ]  # fmt: skip
     print(f"RNN trained at 5, answers {named}: at 25 {found[0]}, at 200 {found[1]}")
+
+# %% [markdown]
+r"""
+### Gates that are open before training
+
+Part 08a opens the forget gates (a bias of 5) and trains at 50. Here are all distances, each trained and tested at its own, three seeds, beside one head of attention and nothing else:
+"""
+
+# %%
+remembering_figures.learned()
+
+# %%
+opened_at = {
+    (row["distance"], row["seed"]): row["accuracy"]
+    for row in results("remembering")["rows"]
+    if row["kind"] == "point" and row["system"] == "LSTM, gates open"
+}
+for far_away in (50, 100, 200):
+    print(f"gates open, {far_away:3}: {[opened_at[far_away, seed] for seed in range(3)]}")
+verdict("at 50 all seeds are right", min(opened_at[50, seed] for seed in range(3)) > 0.9)
+verdict("at 200 most are not", sorted(opened_at[200, seed] for seed in range(3))[1] < 0.5)
 
 # %% [markdown]
 r"""
