@@ -357,7 +357,7 @@ figures.curves(
 
 # %% [markdown]
 r"""
-What keeps the ViT from the rule with 1,000 pairs, although it is right on every one of them? One thing is changed at a time: four times the steps; position codes that begin with a standard deviation of 0.02, the paper's, in place of 1/8; no codes, so that it sees a set of patches.
+What keeps the ViT from the rule with 1,000 pairs, although it is right on every one of them? One thing is changed at a time: four times the steps; position codes that begin with a standard deviation of 0.02 in place of 1/8; no codes, so that it sees a set of patches.
 """
 
 # %%
