@@ -160,6 +160,7 @@ with progress_bar(8, "a training") as bar:
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+    assert any("a training" in str(message["content"]) for message in seen)  # there was a bar
     shown = [message for message in seen if "display_data" in message["msg_type"]]
     assert all(set(message["content"]["data"]) == {"text/plain"} for message in shown)
     texts = [message["content"]["data"]["text/plain"] for message in shown]

@@ -505,7 +505,7 @@ figures.gamma(gammas)
 
 # %% [markdown]
 r"""
-*What this does not show.* The task was made for reach: two digits only, since ten and four brought no agreement in one short training each; and noise that differs from place to place. A usual generator starts from one vector that all places share, so all know everything from the start. Those short runs have a kappa of 0.51, 0.14 and −0.03 with attention, and −0.05, 0.10 and −0.26 without. The third place at which both ends looked is a lead: in the second stored picture it is another one, and nobody has interfered.
+*What this does not show.* The task was made for reach: two digits only, since ten and four brought no agreement in one short training each; and noise that differs from place to place. A usual generator starts from one vector that all places share, so all know everything from the start. Those short runs have a kappa of 0.51, 0.14 and −0.03 with attention, and −0.05, 0.10 and −0.26 without.
 
 ## 5 · DETR: three seeds and two ablations
 
