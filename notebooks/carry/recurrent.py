@@ -6,9 +6,14 @@
     look_back               attention over states: one query for each text, padding hidden
     Recaller                tokens -> states -> logits, from the last state or by looking back
     heard                   how strongly each token moves the right logit, and so what training can hear
+    clock                   seconds of layers over the same batch
+    rnn_stages, time_on     what waits for what, and seconds from a machine's wait and rate
     python recurrent.py     trains four of them to name a letter that stood 40 tokens before, and prints
                             what each hears of it before training, and how often it is right afterwards
 """
+
+import statistics
+import time
 
 import torch
 import torch.nn.functional as F
@@ -122,6 +127,32 @@ def heard(model, tokens, answers):
     right = model.of_embedded(x).gather(1, answers[:, None])
     (gradient,) = torch.autograd.grad(right.sum(), x)  # texts do not mix
     return gradient.norm(dim=-1).mean(0)
+
+
+def clock(layers, x, rounds=7):
+    """{name: seconds} of one call of each layer on x, without gradients: the median of `rounds`, in which the
+    layers take turns, after one call to warm up."""
+    taken = {name: [] for name in layers}
+    with torch.no_grad():
+        for _ in range(1 + rounds):
+            for name, layer in layers.items():
+                begun = time.perf_counter()
+                layer(x)
+                if x.is_cuda:  # there a call returns before its work is done
+                    torch.cuda.synchronize()
+                taken[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(some[1:]) for name, some in taken.items()}
+
+
+def rnn_stages(n, d, rows=1):
+    """The products of each stage (n + 1,): W x of all tokens, then U h token by token; LSTM: rows = 4."""
+    return torch.tensor([n * rows * d * d] + n * [rows * d * d], dtype=torch.float64)
+
+
+def time_on(stages, wait, rate):
+    """Seconds of stages, one after the other: each waits, then makes its products at the rate. Measure the
+    wait by `clock` on an RNN of width 1, over its tokens, and the rate on a product of large matrices."""
+    return (wait + stages / rate).sum()
 
 
 def recall(batch, distance, generator):

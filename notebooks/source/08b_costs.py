@@ -1,26 +1,87 @@
+# /// ideas
+# [clock]
+# says = "eight times the products, and done first: products are not seconds"
+# motive = "Which is done first?"
+# shown = "carried.clock"
+# action = 'predict("whose_clock")'
+#
+# [products]
+# says = "an RNN makes 2 n d^2 products, attention 2 n^2 d; they are equal at n = d"
+# motive = "Where do they come from?"
+# shown = "$2nd^2$"
+# action = "Put in 512 and 64"
+#
+# [stages]
+# says = "a layer is a list of stages, each of which waits for the one before; an RNN has n + 1 small ones, attention two large ones"
+# motive = "what waits for what"
+# shown = "paths_figures.film"
+# action = "rnn_stages"
+#
+# [seconds]
+# says = "seconds = the sum over the stages of wait + products / rate"
+# motive = "Suppose that a stage"
+# shown = "\\frac{\\text{products}}{\\text{rate}}"
+# action = "time_on"
+#
+# [price]
+# says = "wait times rate: how many products a wait is worth; one number for a machine"
+# motive = "How many products could"
+# shown = "wait times rate:"
+# action = "time_on"
+#
+# [crossing]
+# says = "attention is faster as long as n < d + wait rate / 2d"
+# motive = "Where do they cross?"
+# shown = "n < d +"
+# action = "Divide by"
+#
+# [batch]
+# says = "the texts of a batch share each wait, not the products: the wait is divided by b"
+# motive = "Networks are trained on many"
+# shown = "2\\,d\\,b"
+# action = 'predict("many_texts")'
+#
+# [gpu]
+# says = "a GPU shortens waits, and makes products cheaper still: one wait is worth millions"
+# motive = "The Transformer came in 2017"
+# shown = "costs.on_gpu()"
+# action = 'predict("on_a_gpu")'
+#
+# [long]
+# says = "with the tokens of a batch fixed, waits grow with the length: steps cost time where texts are long"
+# motive = "did the waits decide"
+# shown = "transformer_stages"
+# action = 'predict("same_tokens")'
+#
+# [padding]
+# says = "a mask hides padding and saves none of its products; texts of like length share a batch"
+# motive = "a batch pays for its padding"
+# shown = "attn_mask=real"
+# action = 'predict("padding_paid")'
+# ///
+
 # %% [markdown]
 r"""
 {title}
 
 Two layers read a text of 512 tokens. One of them multiplies eight times as much as the other. Which is done first?
 
-**Afterwards you can** count a layer's products, steps and paths; say from two numbers of a machine which layer is faster on it, and what that has to do with 2017.
+**Afterwards you can** count a layer's products, and list what waits for what; say from two numbers of a machine which layer is faster on it; judge what that has to do with 2017.
 
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-乘法次数、先后步数、路径长度和秒数是四张不同的表。这一课数出前三张,量出第四张,再用两个数(一次等待多久,每秒做多少次乘法)描述一台机器,看它能不能预言时钟,以及这和 2017 年有什么关系。
+乘法更多的层,为什么反而先算完?这一课数出乘法次数和先后步数,用两个数(一次等待多久,每秒做多少次乘法)描述一台机器,让它预言时钟,再看 GPU、成批的文本,以及 2017 年。
 </details>
 
 {sources}
 """
 
-# %%
+# %% tags=["imports"]
 import torch
 import torch.nn.functional as F
 from IPython.display import Image
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c08_attention_vs_rnn import (
@@ -29,125 +90,110 @@ from lesson_lib.chapters.c08_attention_vs_rnn import (
     paths_figures,
 )
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments import paths
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
-from lesson_lib.device import on
-from lesson_lib.experiments.costs import seconds
-from lesson_lib.measure import operations, seconds_in_turn
+from lesson_lib.course import *
+from lesson_lib.measure import operations
 
 _ = torch.manual_seed(0)
 warm_up()
+
+# %% [markdown]
+r"""
+A **product** is here one multiplication of two numbers. `operations` calls a function, and counts those of all matrix products that torch runs meanwhile. Attention stands alone: the tokens themselves are queries, keys and values, and no matrix is learned.
+"""
 
 # %%
 n, d = 512, 64
 text = torch.randn(1, n, d)
 rnn = nn.RNN(d, d, batch_first=True)
-by_rnn = operations(lambda: rnn(text))
-by_attention = operations(lambda: attend(text, text, text, weights=False))
-print(f"products: RNN {by_rnn:,}, attention {by_attention:,}")
-print("ratio:", by_attention // by_rnn)
 
-# %% [markdown]
-r"""
-`operations` counts the multiplications of all matrix products that torch runs. Attention stands alone here, without projections: the tokens are queries, keys and values. `weights=False` asks for the output only, not for the table of weights.
-"""
+
+def attention(x):
+    return attend(x, x, x, weights=False)  # False: the output alone
+
+
+for name, layer in {"RNN": rnn, "attention": attention}.items():
+    print(f"{name}: {operations(lambda: layer(text)):,} products")
 
 # %%
 predict("whose_clock")
 
+# %% [markdown]
+r"""
+This function takes the time of a forward pass. The layers take turns, so that a busy moment of the machine hits both. The first round is thrown away, since a first call also prepares.
+"""
+
+# %%
+from carry import recurrent as carried
+
+show_source(carried.clock)
+
 # %% tags=["measured"]
 lengths = [64, 128, 256, 512, 1024, 2048, 4096]
-taken = {"RNN": [], "attention alone": []}
-with on("cpu"):
-    for length in lengths:  # one forward pass of each, the median of five
-        for name, one in seconds([*taken], length, d, rounds=5).items():
-            taken[name].append(one)
+layers = {"RNN": rnn, "attention": attention}
+taken = {name: [] for name in layers}
+for length in lengths:
+    seconds = carried.clock(layers, torch.randn(1, length, d))
+    for name in layers:
+        taken[name].append(seconds[name])
+
 products = {
     "RNN": [2 * length * d**2 for length in lengths],
-    "attention alone": [2 * length**2 * d for length in lengths],
+    "attention": [2 * length**2 * d for length in lengths],
 }
 costs_figures.products_and_seconds(lengths, products, taken)
 
 # %% [markdown]
 r"""
-Left: at 512 attention needs eight times the products (both axes are logarithmic). Right: there it is the lower curve, on the machine that made this page. In products the curves meet at 64 tokens, in seconds between 1,000 and 3,000. **"More products take more time."** Not here. So what else is paid?
+Both axes are logarithmic. Find 512 tokens. On the left attention's curve is the upper one, eight times as high. On the right it is the lower one. **"More products take more time."** Not here. The curves of products meet at 64 tokens, those of seconds between 1,000 and 3,000, on the machine that made this page. What else is paid for?
 
-## 1 · Products
+## 1 · Products and steps
 
-An RNN multiplies each token by $W$ and each state by $U$, both $d \times d$: $2nd^2$. Attention has $n^2$ scores of $d$ products each, and mixes $n$ values of $d$ numbers for each of $n$ outputs: $2n^2d$. The two are equal at $n = d$. A whole layer of attention has four projections more, $4nd^2$; an LSTM has four matrices for each of the RNN's, $8nd^2$.
+First the products. Where do they come from? An RNN multiplies each token by a matrix $W$, and each state by a matrix $U$. Both are $d \times d$, so $n$ tokens take $2nd^2$ products. Attention computes $n^2$ scores, and each takes $d$ products. Then it mixes $n$ values of $d$ numbers for each of $n$ outputs, which takes as many again: $2n^2d$. Put in 512 and 64, and you have the two numbers above. The two are equal at $n = d$.
 
-**"Attention is expensive, for $n^2$ is more than $n$."** A sentence of 50 tokens, in vectors of 512:
+The products are not all that matters. The other question is what waits for what. In this film a box is a state or an output, and its number says when it can be computed, at the earliest.
 """
 
 # %%
-m, wide = 50, 512
-lstm = 8 * m * wide**2
-layer = 4 * m * wide**2 + 2 * m**2 * wide
-print(f"LSTM {lstm:,}, layer of attention {layer:,}")
-
-# %% [markdown]
-r"""
-The LSTM multiplies nearly twice as much: $8nd^2$ against $4nd^2$, and the part with $n^2$ is small while $n$ is far below $d$. (A Transformer layer adds a feed-forward network, usually $8nd^2$.)
-
-## 2 · Steps and paths
-
-What waits for what? `paths` reads it off torch's autograd, which knows what was computed from what. A box is a state or an output; its number is the earliest step in which it can be computed.
-"""
-
-# %%
-beside = {name: paths.network(name, 8) for name in ("RNN", "self-attention")}
+both = {name: paths.network(name, 8) for name in ("RNN", "self-attention")}
 Image(
-    paths_figures.film(beside),
+    paths_figures.film(both),
     format="gif",
     metadata={"alt": "An RNN lights its boxes one by one, self-attention all at once."},
 )
 
 # %% [markdown]
 r"""
-**Steps**: the boxes on the longest chain. They come one after the other, however many processors there are. **Path**: the boxes on the shortest way from an input to an output, for the pair that is farthest apart. The RNN has 8 and 8, attention 1 and 1.
-"""
+Over 8 tokens the RNN needs eight steps, one after the other, however many processors there are, since each state needs the state before it. In attention no output waits for another.
 
-# %%
-predict("stack_of_seven")
-
-# %%
-print(f"{'8 tokens':24}steps  path")
-for name in (
-    *("RNN", "BiRNN", "convolutions", "dilated convolutions"),
-    *("window attention", "self-attention"),
-):
-    found = paths.counted(paths.network(name, 8))
-    print(f"{name:24}{found.steps:5}{found.path:6}")
-
-# %% [markdown]
-r"""
-A BiRNN reads once from each side and joins the two: «9». Dilated convolutions look twice as far in each layer: 1 + 2 + 4 = 7 places in «3». A window of two tokens to each side takes «4» layers. (In table 1 of the Transformer paper a convolution's steps are those of one layer, its path that of a stack.)
-
-What a path costs stands in 08a: a factor of the gradient from box to box. What does a step cost? Write a layer as a list of **stages**, each with its products. A stage starts when the one before is done.
+What does waiting cost? To compute it, we write a layer as a list of **stages**. A stage is a group of products that can all be made at once, and it starts when the stage before is done. An RNN's first stage is $Wx$ for all tokens together, because that needs no state. Then $Uh$ follows, token after token. (We leave out the tanh, and later the softmax.)
 """
 
 # %% [markdown] tags=["exercise:rnn_stages"]
-# List the products of the $n + 1$ stages of an RNN; `rows` is 1 for it, 4 for an LSTM.
+# Return the number of products in each of these $n + 1$ stages, as a tensor. `rows` is 1 for an RNN; an LSTM has $W$ and $U$ with $4d$ rows, so there it is 4.
 
 # %% [markdown]
 r"""
-`attention_stages` is the same list for attention:
+Attention's one step of the film has two stages, the scores and then the mixture:
 """
 
+
 # %%
+def attention_stages(n, d):
+    return torch.tensor([n * n * d, n * n * d], dtype=torch.float64)
+
+
 stages_of = yours("rnn_stages")  # ours, until yours has passed
-for name, some in {
-    "RNN": stages_of(n, d, 1),
-    "attention": costs.attention_stages(n, d, projections=False),
-}.items():
+stages = {"RNN": stages_of(n, d, 1), "attention": attention_stages(n, d)}
+for name, some in stages.items():
     print(f"{name}: {len(some)} stages, {int(some.sum()):,} products")
 
 # %% [markdown]
 r"""
-Attention has two stages, scores and mixture (the softmax has no products, and is left out). The RNN has «513».
+So the RNN makes few products in «513» stages, and attention makes eight times as many in «2».
 
-## 3 · A machine of two numbers
+## 2 · A machine of two numbers
 
-Suppose that a stage needs a fixed time to start, the **wait**, and then multiplies at a **rate**:
+Suppose that a stage needs a fixed time to start, the **wait**, and then makes its products at a **rate**, so many in a second:
 
 $$\text{seconds} = \sum_\text{stages} \Big( \text{wait} + \frac{\text{products}}{\text{rate}} \Big)$$
 """
@@ -157,116 +203,172 @@ $$\text{seconds} = \sum_\text{stages} \Big( \text{wait} + \frac{\text{products}}
 
 # %% [markdown]
 r"""
-Measure both: an RNN of width 1 hardly multiplies; a product of 512 × 512 matrices hardly waits. `seconds_in_turn` gives medians of seven rounds.
+An RNN of width 1 hardly multiplies, so its time is nearly all waiting. A product of two 512 × 512 matrices is one stage of 134 million products, so it waits once, a small part of its time. How many products could be made during one wait? Wait times rate.
 """
 
 # %% tags=["nbval-ignore-output"]
-thin, square = nn.RNN(1, 1, batch_first=True), torch.randn(512, 512)
-steps = torch.randn(1, 1000, 1)
-with torch.no_grad(), on("cpu"):
-    calls = {"wait": lambda: thin(steps), "rate": lambda: square @ square}
-    found = seconds_in_turn(calls, repeats=7)
-wait, rate = found["wait"] / 1000, 512**3 / found["rate"]
-print(f"wait {wait * 1e6:.1f} microseconds")
-print(f"rate {rate / 1e9:.0f} products a nanosecond")
+thin = {"RNN of width 1": nn.RNN(1, 1, batch_first=True)}
+(thin_s,) = carried.clock(thin, torch.randn(1, 1000, 1)).values()
+square = torch.randn(512, 512)
+(square_s,) = carried.clock({"product": lambda x: x @ x}, square).values()
+wait, rate = thin_s / 1000, 512**3 / square_s
+print(f"a wait: {wait * 1e6:.1f} microseconds")
 print(f"wait times rate: {wait * rate:,.0f} products")
 
 # %% [markdown]
 r"""
-On this page's machine a wait costs as much as some hundred thousand products. A step of the RNN has $64^2$ = 4,096. Do two numbers predict the clock?
+A wait is some millionths of a second, and worth more than a hundred thousand products. A step of our RNN makes $64^2$ = 4,096: nearly all of its time is waiting. Do the two numbers predict the clock?
 """
 
 # %% tags=["measured"]
-time = yours("time_on")
+seconds_on = yours("time_on")
 
 
-def predicted(wait, rate, lengths):
-    stages = {
-        "RNN": [stages_of(n, d, 1) for n in lengths],
-        "attention alone": [
-            costs.attention_stages(n, d, projections=False) for n in lengths
-        ],
-    }
-    return {
-        name: [time(some, wait, rate).item() for some in lists]
-        for name, lists in stages.items()
-    }
+def predicted(wait, rate, lengths, texts=1):
+    """{layer: seconds for each length}; a batch has more products in each stage."""
+    by_rnn = [seconds_on(texts * stages_of(n, d, 1), wait, rate) for n in lengths]
+    by_attention = [seconds_on(texts * attention_stages(n, d), wait, rate) for n in lengths]
+    return {"RNN": (lengths, by_rnn), "attention": (lengths, by_attention)}
 
 
-costs_figures.model_and_clock(lengths, predicted(wait, rate, lengths), taken)
+measured = {name: (lengths, some) for name, some in taken.items()}
+costs_figures.model_and_clock(predicted(wait, rate, lengths), measured)
 
 # %% [markdown]
 r"""
-The RNN's marks lie near its line, attention's come near from 512 on: short texts pay for the call, which the model has not. Where this page was built, lines and marks cross between 1,000 and 3,000 tokens. So the RNN waits: «513» waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
+The lines are predicted, the open marks measured. The RNN's marks lie near its line, which is not much of a test, since an RNN gave us the wait. Attention's come near from 512 tokens on; for shorter texts calling the function takes time that the model leaves out. Lines and marks cross at about the same length.
 
-$$n < d + \frac{\text{wait} \cdot \text{rate}}{2d}$$
+Where do they cross? The RNN has $n - 1$ waits more than attention, nearly $n$. Attention has $2n^2d - 2nd^2$ products more. So attention is faster as long as
 
-## 4 · Why 2017?
+$$n \cdot \text{wait} > \frac{2n^2d - 2nd^2}{\text{rate}}$$
+
+Divide by $n$, multiply by the rate, divide by $2d$, and solve for $n$:
+
+$$n < d + \frac{\text{wait} \cdot \text{rate}}{2\,d}$$
+
 """
 
-# %%
-predict("faster_products")
-
-# %%
-gpu_wait, gpu_rate = 5e-6, 4.75e12
-print(f"wait times rate: {gpu_wait * gpu_rate:,.0f} products")
-print(f"equal at n = {d + gpu_wait * gpu_rate / (2 * d):,.0f} tokens")
-longer = [64 * 4**k for k in range(7)]
-costs_figures.on_another_machine(longer, predicted(gpu_wait, gpu_rate, longer))
+# %% tags=["nbval-ignore-output"]
+print(f"attention is faster up to {d + wait * rate / (2 * d):,.0f} tokens")
 
 # %% [markdown]
 r"""
-The rate is that of one P100; eight trained the first Transformer: its paper reckons with $9.5 \cdot 10^{12}$ operations a second, two for a product and its addition. The wait of 5 microseconds is an assumption. No GPU was measured here: this is a model. In it the curves cross at «186,000» tokens, for there a wait is worth 24 million products. **Attention turns waits into products, and GPUs had made products cheap.**
+There the lines cross. At 512 tokens attention wins, because 513 waits cost more than 29 million extra products.
 
-But nobody trains on one text at a time, and texts of a batch take each step together. Now layers of width 512, attention's with projections, without a feed-forward network:
+## 3 · Many texts at once
+
+Networks are trained on many texts at a time. Take 32 texts of 512 tokens, and the same machine.
 """
 
 # %%
 predict("many_texts")
 
-# %%
-for texts, tokens in ((500, 50), (32, 512), (1, 512), (1, 4096), (32, 4096)):
-    whole = costs.attention_stages(tokens, 512, projections=True)
-    attention = time(texts * whole, gpu_wait, gpu_rate)
-    recurrent = time(texts * stages_of(tokens, 512, 4), gpu_wait, gpu_rate)
-    ratio = recurrent / attention
-    print(f"{texts:3} × {tokens:4} tokens: LSTM {ratio:4.1f} times as long")
+# %% tags=["nbval-ignore-output"]
+batch = torch.randn(32, n, d)
+model = predicted(wait, rate, [n], texts=32)
+for name, s in carried.clock(layers, batch).items():
+    (by_model,) = model[name][1]
+    print(f"{name:10} {s * 1e3:5.1f} ms, by the model {by_model * 1e3:5.1f}")
 
 # %% [markdown]
 r"""
-In a batch all texts share each wait. In the first the ratio of products is left, nearly «2»; in the second a quarter of the LSTM's time is still waiting. For a single text of 512 tokens the LSTM takes «15» times as long; for one of 4,096 it is «5», since attention's products grow with $n^2$. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit: where 32 texts of 4,096 do fit, attention has more products ($n > 2d$), and the LSTM takes half the time.
+The RNN is done first. Both take longer than the model says, the RNN more than twice as long, because the model leaves out what is done number by number: tanh, sums, softmax. The winner it gets right. Why this one? The texts of a batch take each step together, so they **share each wait**. The products they do not share. For $b$ texts the waits on the left of the inequality stay, and the products on the right become $b$ times as many:
 
-## In real work
+$$n < d + \frac{\text{wait} \cdot \text{rate}}{2\,d\,b}$$
 
-Measure before you choose: a wait belongs to a program as much as to a machine. The bug that people meet: on a GPU a call returns before it is done, so the clock is read too early. `torch.utils.benchmark.Timer` waits for the end. And a batch pays for its padding:
+If a wait is worth 200,000 products, that is 64 + 1,563 tokens for one text, and 64 + 49 for 32. **"An RNN cannot run in parallel."** Over the texts of a batch it does. What it cannot do is read token 2 of a text before token 1.
+
+## 4 · Why 2017?
+
+The Transformer came in 2017, without any RNN, and it was trained on GPUs. The course measured one, an H200, with our two layers and one text.
 """
 
 # %%
-both = nn.utils.rnn.pad_sequence(
-    [torch.randn(512, 64), torch.randn(32, 64)], batch_first=True
-)[:, None]  # (2, 1, 512, 64): texts, heads, tokens, width
-real = (torch.arange(512) < torch.tensor([[512], [32]]))[:, None, None]
-look = F.scaled_dot_product_attention
-paid = operations(lambda: look(both, both, both, attn_mask=real))
-needed = 2 * 64 * (512**2 + 32**2)
-print(f"products: {paid:,}, needed {needed:,}")
+predict("on_a_gpu")
+
+# %%
+gpu = costs.on_gpu()  # {layer: (lengths, seconds)}, as measured
+rnn_s, attention_s = (dict(zip(*gpu[name], strict=True)) for name in layers)
+gpu_wait = (rnn_s[4096] - rnn_s[2048]) / 2048  # 2,048 steps more
+gpu_rate = 2 * 16384**2 * d / attention_s[16384]
+price = gpu_wait * gpu_rate
+print(f"wait {gpu_wait * 1e6:.2f} microseconds, wait * rate {price:,.0f} products")
+print(f"equal at {d + price / (2 * d):,.0f} tokens")
+
+# %%
+longer = [64 * 4**k for k in range(6)]
+costs_figures.model_and_clock(predicted(gpu_wait, gpu_rate, longer), gpu)
 
 # %% [markdown]
 r"""
-The mask hides the short text's padding and saves none of its products: the batch takes twice what is needed.
+The wait is the time of one more step of the RNN, and the rate is that of attention at 16,384 tokens, so at the long end the lines must fit. For short texts the marks are nearly level, far above the lines: a call costs about 0.1 milliseconds before it computes anything. At each length that both layers ran, up to 4,096, attention is done first. Beyond 4,096 we have only the model, which puts the crossing near «48,000». **Attention has few waits and many products, and a GPU makes products cheap.**
+
+A whole Transformer layer has more products than attention alone: $4nd^2$ for four projections, and $8nd^2$ for a feed-forward network of the usual inner width $4d$. So it has $12nd^2 + 2n^2d$, and an LSTM has $8nd^2$: fewer, at any length. Did the waits decide?
+
+The first Transformer's batches held 25,000 tokens, on eight GPUs, so 3,125 on each. We cut them into texts of 50, of 500 or of 3,125 tokens, and let the model compute both layers of width 512, with the H200's two numbers.
+"""
+
+# %%
+predict("same_tokens")
+
+
+# %%
+def transformer_stages(n, d):
+    before, behind = [3 * n * d * d], [n * d * d, 4 * n * d * d, 4 * n * d * d]
+    inside = attention_stages(n, d).tolist()
+    return torch.tensor([*before, *inside, *behind])  # q, k, v; scores, mixture; w_o, 2 of ffn
+
+
+wide = 512
+print("texts  tokens   LSTM, of it waiting   Transformer layer")
+for m in (50, 500, 3125):
+    texts = 3125 / m
+    by_lstm = seconds_on(texts * stages_of(m, wide, 4), gpu_wait, gpu_rate)
+    by_layer = seconds_on(texts * transformer_stages(m, wide), gpu_wait, gpu_rate)
+    waiting = (m + 1) * gpu_wait / by_lstm
+    print(f"{texts:5.1f}{m:8}{by_lstm * 1e3:6.2f} ms{waiting:9.0%}{by_layer * 1e3:14.2f} ms")
+
+# %% [markdown]
+r"""
+In sentences of 50 the LSTM hardly waits, and by the model is done first. In one text of 3,125 it waits three quarters of its time, and is done last. **Steps cost time where texts are long, and few fit into a batch.** The Transformer's paper gives this reason: steps become critical for longer sequences, since memory limits batching. For sentences the model does not confirm it. But the model is crude: the wait is that of width 64, and an RNN took more than twice the model's time in section 3. Such a factor would turn the first row.
+
+## In real work
+
+Lengths differ, so a batch pays for its padding. Here are one text of 512 tokens and one of 32. A mask hides the padding.
+"""
+
+# %%
+predict("padding_paid")
+
+# %%
+long, short = torch.randn(512, 64), torch.randn(32, 64)
+padded = nn.utils.rnn.pad_sequence([long, short], batch_first=True)  # zeros behind
+real = (torch.arange(512) < torch.tensor([[512], [32]]))[:, None]  # (2, 1, 512)
+look = F.scaled_dot_product_attention
+together = operations(lambda: look(padded, padded, padded, attn_mask=real))
+alone = sum(operations(lambda: look(x, x, x)) for x in (long[None], short[None]))
+print(f"in one batch {together:,}, each alone {alone:,}")
+
+# %% [markdown]
+r"""
+The mask hides the padding, and saves none of its products: the batch takes twice what is needed. The usual repair is to sort texts by length and to batch those of like length.
+
+## To carry away
+
+`clock` and your two functions stand in `notebooks/carry/recurrent.py`, the chapter's file. Give `clock` your own layers and your own batch. On a GPU a call returns before its work is done; without `synchronize` the clock is read too early.
 
 ## 512 tokens once more
 
-Attention has eight times the products, and 2 waits against «513»: it is done first, here. Where a wait is worth less than $(512 - 64) \cdot 2 \cdot 64$ = 57,344 products, it would be done last.
+Attention makes eight times the products, and is done first: for one text, on this machine, with «2» waits against «513». In a batch of 32 it is done last. With how many texts does the formula turn on your machine? Compute it, then change the 32 above to less and to more, and look.
 
-**To remember.** Steps, paths, products and seconds are four tables.
+**To remember.** Ask which count somebody means, and for which batch.
 
-- Products: RNN $2nd^2$, LSTM $8nd^2$, attention $2n^2d$, with projections $2n^2d + 4nd^2$.
-- Steps and paths are read off a graph; ask whether of a layer or of a stack.
-- Seconds: waits, and products over the rate.
-- A batch shares waits, not products.
+- Products: RNN $2nd^2$, attention $2n^2d$; equal at $n = d$.
+- Seconds: for each stage a wait, and products over the rate.
+- Attention is faster for $n < d + \text{wait} \cdot \text{rate} / 2db$.
+- A batch shares waits, not products. A mask over padding saves none.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 1, 4, 5.2 and 6.1. Memory, threads, claims: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 1, 4, 5.1 and 5.2. Paths, memory, threads, whole layers: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
 
 **Next**: [08c · Linear](08c_linear.ipynb): can attention be computed as an RNN?
 """

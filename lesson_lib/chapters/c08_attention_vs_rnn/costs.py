@@ -1,14 +1,13 @@
-"""The stages of an attention layer, for the clock of part 08b."""
+"""Seconds of part 08b's two layers on a GPU."""
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from lesson_lib.charts.devices import bands
+from lesson_lib.experiments import results
 
 
-def attention_stages(n: int, d: int, projections: bool) -> Float[Tensor, " stages"]:
-    """The products of each stage of self-attention over n tokens of width d: scores, then mixtures; with
-    `projections` also queries, keys and values before, and the output's behind."""
-    inside = [n * n * d, n * n * d]
-    if projections:
-        inside = [3 * n * d * d, *inside, n * d * d]
-    return torch.tensor(inside, dtype=torch.float64)
+def on_gpu() -> dict[str, tuple[list[int], list[float]]]:
+    """{"RNN" or "attention": (lengths, seconds)} of one text of width 64, forward: the medians that the
+    experiment `devices` stored."""
+    stored = results("devices")["rows"]
+    curves = bands([row for row in stored if (row["series"], row["device"]) == ("layers", "gpu")])
+    return {name: (curves[kind][0], curves[kind][len(curves[kind]) // 2])
+            for name, kind in (("RNN", "RNN"), ("attention", "attention alone"))}  # fmt: skip

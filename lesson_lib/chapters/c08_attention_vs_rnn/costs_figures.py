@@ -1,5 +1,4 @@
-"""The figures of part 08b: products beside seconds, a machine of two numbers beside the clock, and what
-it says of another machine."""
+"""The figures of part 08b: products beside seconds, and a machine of two numbers beside the clock."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +16,7 @@ def products_and_seconds(
     return lines(
         {title: {name: (lengths, ys) for name, ys in curves.items()} for title, curves in panels.items()},
         alt=f"Products on the left and seconds on the right, {ALT}",
-        caption="One text of width 64, one thread, without gradients.",
+        caption="One text of width 64, forward.",
         x_axis="tokens n",
         log="xy",
         height=3.6,
@@ -25,11 +24,12 @@ def products_and_seconds(
 
 
 def model_and_clock(
-    lengths: Sequence[int], model: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
+    model: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    measured: Mapping[str, tuple[Sequence[int], Sequence[float]]],
 ) -> Picture:
-    """{layer: seconds for each length}, predicted and measured."""
+    """{layer: (lengths, seconds)}, predicted and measured."""
     picture = lines(
-        {"seconds": {f"{name}, from two numbers": (lengths, ys) for name, ys in model.items()}},
+        {"seconds": {f"{name}, from two numbers": curve for name, curve in model.items()}},
         alt=f"Predicted seconds as lines and measured ones as open marks, {ALT}",
         caption="Lines: from two numbers. Open marks: the clock.",
         x_axis="tokens n",
@@ -38,20 +38,7 @@ def model_and_clock(
         points=False,
     )
     (axes,) = picture.figure.axes
-    for k, ys in enumerate(seconds.values()):
+    for k, (lengths, seconds) in enumerate(measured.values()):
         style = {"linestyle": "none", "marker": "os"[k % 2], "markersize": 8, "markerfacecolor": "none"}
-        axes.plot(lengths, ys, color=color(k), **style)
+        axes.plot(lengths, seconds, color=color(k), **style)
     return picture
-
-
-def on_another_machine(lengths: Sequence[int], model: Mapping[str, Sequence[float]]) -> Picture:
-    """{layer: seconds for each length}."""
-    return lines(
-        {"seconds, by the model": {name: (lengths, ys) for name, ys in model.items()}},
-        alt=f"Predicted seconds, {ALT}",
-        caption="A model: 4.75 · 10¹² products a second, a wait of 5 microseconds.",
-        x_axis="tokens n",
-        log="xy",
-        height=3.4,
-        points=False,
-    )

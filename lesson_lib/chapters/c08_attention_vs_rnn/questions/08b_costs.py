@@ -9,7 +9,7 @@ from lesson_lib.checks.inputs import table
 from lesson_lib.checks.questions import Code
 
 
-def rnn_stages(n: int, d: int, rows: int) -> Float[Tensor, " stages"]:
+def rnn_stages(n, d, rows):
     at_once = n * rows * d * d  # W x of all tokens
     one_by_one = n * [rows * d * d]  # U h, token after token
     return torch.tensor([at_once, *one_by_one], dtype=torch.float64)
@@ -23,11 +23,7 @@ def _more_rnn_stages(_draw: Draw) -> list[Case]:
     return [_sizes(5, 7, 3), _sizes(11, 2, 4)]
 
 
-def time_on(
-    stages: Float[Tensor, " stages"],
-    wait: float,
-    rate: float,
-) -> Float[Tensor, ""]:
+def time_on(stages, wait, rate):
     return (wait + stages / rate).sum()
 
 
