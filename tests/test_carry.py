@@ -33,7 +33,7 @@ FILES = {  # name -> what it may import, its lines at most; in its __main__ what
     "transformer": ({"torch", "datetime", "math"}, 300, ("steps=800", "steps=3")),
     "positions": ({"torch", "math"}, 150, ("n, d = 18, 16", "n, d = 5, 16")),
     "vision": ({"torch", "sklearn"}, 200, ("steps=300", "steps=3")),
-    "recurrent": ({"torch"}, 200, ("steps=400", "steps=3")),
+    "recurrent": ({"torch", "statistics", "time"}, 220, ("steps=400", "steps=3")),
     "long": ({"torch", "time"}, 200, ("(1024, 2048, 4096)", "(70, 300)")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13

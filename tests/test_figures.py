@@ -55,6 +55,7 @@ CHAPTERS = Path(__file__).parents[1] / "lesson_lib" / "chapters"
 WORDS = ["the", "old", "[mask]"]
 SHARES = {"one": 0.25, "two": 0.75}
 CURVES = {"one": [0.25, 0.5], "two": [0.75, 1.0]}
+OVER_LENGTHS = {name: ([64, 256], ys) for name, ys in CURVES.items()}
 BANDS = {"one": ([16, 64], [0.1, 0.2], [0.3, 0.4], [0.5, 0.6])}
 SMALL = {  # points: drawings in which a few words are smaller than others
     "glance": 6, "paths": 6, "routes": 7.5, "rows_exchanged": 8, "transformer_diagram": 8, "waves": 7.5,
@@ -186,8 +187,7 @@ GIVEN = {
     c07.judged: lambda: given(rand(6, 20, 20), ["same"] * 6, {"ViT": ["different"] * 6}),
     c07.distances: lambda: given({1: [1.0, 3.0]}, {1: [2.0, 2.0]}),
     costs_figures.products_and_seconds: lambda: given([64, 256], CURVES, CURVES),
-    costs_figures.model_and_clock: lambda: given([64, 256], CURVES, CURVES),
-    costs_figures.on_another_machine: lambda: given([64, 256], CURVES),
+    costs_figures.model_and_clock: lambda: given(OVER_LENGTHS, OVER_LENGTHS),
     c08.grow: lambda: given(rows("costs"), "n"),
     c08.table: lambda: given(
         {"theory": {"RNN": {"path": "n"}}, "measured": {"RNN": {"power": [1.04, 0.98]}}}

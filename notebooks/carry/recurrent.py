@@ -7,7 +7,8 @@
     Recaller                tokens -> states -> logits, from the last state or by looking back
     heard                   how strongly each token moves the right logit, and so what training can hear
     clock                   seconds of layers over the same batch
-    rnn_stages, time_on     what waits for what, and seconds from a machine's wait and rate
+    machine                 a machine's wait and its rate, measured
+    rnn_stages, time_on     what waits for what, and seconds from the two numbers
     python recurrent.py     trains four of them to name a letter that stood 40 tokens before, and prints
                             what each hears of it before training, and how often it is right afterwards
 """
@@ -144,14 +145,21 @@ def clock(layers, x, rounds=7):
     return {name: statistics.median(some[1:]) for name, some in taken.items()}
 
 
+def machine(tokens=1000, width=512):
+    """The seconds of a wait, and products a second."""
+    thin = nn.RNN(1, 1, batch_first=True)  # hardly multiplies
+    by_step = clock({"": thin}, torch.randn(1, tokens, 1))[""]
+    at_once = clock({"": lambda x: x @ x}, torch.randn(width, width))[""]
+    return by_step / tokens, width**3 / at_once
+
+
 def rnn_stages(n, d, rows=1):
     """The products of each stage (n + 1,): W x of all tokens, then U h token by token; LSTM: rows = 4."""
     return torch.tensor([n * rows * d * d] + n * [rows * d * d], dtype=torch.float64)
 
 
 def time_on(stages, wait, rate):
-    """Seconds of stages, one after the other: each waits, then makes its products at the rate. Measure the
-    wait by `clock` on an RNN of width 1, over its tokens, and the rate on a product of large matrices."""
+    """Seconds of stages, one after the other: each waits, then makes its products at the rate."""
     return (wait + stages / rate).sum()
 
 

@@ -25,7 +25,7 @@
 #
 # [price]
 # says = "wait times rate: how many products a wait is worth; one number for a machine"
-# motive = "How many products could"
+# motive = "products could be made"
 # shown = "wait times rate:"
 # action = "time_on"
 #
@@ -49,7 +49,7 @@
 #
 # [long]
 # says = "with the tokens of a batch fixed, waits grow with the length: steps cost time where texts are long"
-# motive = "did the waits decide"
+# motive = "Can its waits make up for that"
 # shown = "transformer_stages"
 # action = 'predict("same_tokens")'
 #
@@ -98,21 +98,21 @@ warm_up()
 
 # %% [markdown]
 r"""
-A **product** is here one multiplication of two numbers. `operations` calls a function, and counts those of all matrix products that torch runs meanwhile. Attention stands alone: the tokens themselves are queries, keys and values, and no matrix is learned.
+A **product** is here one multiplication of two numbers. `operations` calls a function and counts the products in all its matrix multiplications. Attention comes without learned matrices: the tokens themselves are queries, keys and values.
 """
 
 # %%
 n, d = 512, 64
 text = torch.randn(1, n, d)
-rnn = nn.RNN(d, d, batch_first=True)
+rnn = nn.RNN(d, d, batch_first=True)  # tokens of d numbers, states of d
 
 
 def attention(x):
     return attend(x, x, x, weights=False)  # False: the output alone
 
 
-for name, layer in {"RNN": rnn, "attention": attention}.items():
-    print(f"{name}: {operations(lambda: layer(text)):,} products")
+print(f"RNN: {operations(lambda: rnn(text)):,} products")
+print(f"attention: {operations(lambda: attention(text)):,} products")
 
 # %%
 predict("whose_clock")
@@ -144,7 +144,7 @@ costs_figures.products_and_seconds(lengths, products, taken)
 
 # %% [markdown]
 r"""
-Both axes are logarithmic. Find 512 tokens. On the left attention's curve is the upper one, eight times as high. On the right it is the lower one. **"More products take more time."** Not here. The curves of products meet at 64 tokens, those of seconds between 1,000 and 3,000, on the machine that made this page. What else is paid for?
+Both axes are logarithmic. Find 512 tokens. On the left attention's curve is the upper one, eight times as many. On the right it is the lower one. **"More products take more time."** Not here. The curves of products meet at 64 tokens, those of seconds between 1,000 and 3,000, on the machine that made this page. What else is paid for?
 
 ## 1 · Products and steps
 
@@ -154,7 +154,7 @@ The products are not all that matters. The other question is what waits for what
 """
 
 # %%
-both = {name: paths.network(name, 8) for name in ("RNN", "self-attention")}
+both = {name: paths.network(name, 8) for name in ("RNN", "self-attention")}  # 8 tokens
 Image(
     paths_figures.film(both),
     format="gif",
@@ -169,7 +169,7 @@ What does waiting cost? To compute it, we write a layer as a list of **stages**.
 """
 
 # %% [markdown] tags=["exercise:rnn_stages"]
-# Return the number of products in each of these $n + 1$ stages, as a tensor. `rows` is 1 for an RNN; an LSTM has $W$ and $U$ with $4d$ rows, so there it is 4.
+# Return the number of products in each of these $n + 1$ stages, as a tensor. `rows` is 1 for an RNN. An LSTM has four $W$ and four $U$, stacked, so there it is 4.
 
 # %% [markdown]
 r"""
@@ -196,6 +196,8 @@ So the RNN makes few products in «513» stages, and attention makes eight times
 Suppose that a stage needs a fixed time to start, the **wait**, and then makes its products at a **rate**, so many in a second:
 
 $$\text{seconds} = \sum_\text{stages} \Big( \text{wait} + \frac{\text{products}}{\text{rate}} \Big)$$
+
+This formula is our **model** of a machine.
 """
 
 # %% [markdown] tags=["exercise:time_on"]
@@ -203,21 +205,20 @@ $$\text{seconds} = \sum_\text{stages} \Big( \text{wait} + \frac{\text{products}}
 
 # %% [markdown]
 r"""
-An RNN of width 1 hardly multiplies, so its time is nearly all waiting. A product of two 512 × 512 matrices is one stage of 134 million products, so it waits once, a small part of its time. How many products could be made during one wait? Wait times rate.
+We need the two numbers of this machine. For the wait we time an RNN of width 1, which hardly multiplies. For the rate we time a product of two 512 × 512 matrices, one stage, in which a wait is little beside 134 million products:
 """
 
+# %%
+show_source(carried.machine)
+
 # %% tags=["nbval-ignore-output"]
-thin = {"RNN of width 1": nn.RNN(1, 1, batch_first=True)}
-(thin_s,) = carried.clock(thin, torch.randn(1, 1000, 1)).values()
-square = torch.randn(512, 512)
-(square_s,) = carried.clock({"product": lambda x: x @ x}, square).values()
-wait, rate = thin_s / 1000, 512**3 / square_s
+wait, rate = carried.machine()
 print(f"a wait: {wait * 1e6:.1f} microseconds")
 print(f"wait times rate: {wait * rate:,.0f} products")
 
 # %% [markdown]
 r"""
-A wait is some millionths of a second, and worth more than a hundred thousand products. A step of our RNN makes $64^2$ = 4,096: nearly all of its time is waiting. Do the two numbers predict the clock?
+Wait times rate: that many products could be made during one wait. A wait is some millionths of a second, and it is worth more than a hundred thousand products. A step of our RNN makes $64^2$ = 4,096: nearly all of its time is waiting. Do the two numbers predict the clock?
 """
 
 # %% tags=["measured"]
@@ -264,15 +265,16 @@ Networks are trained on many texts at a time. Take 32 texts of 512 tokens, and t
 predict("many_texts")
 
 # %% tags=["nbval-ignore-output"]
-batch = torch.randn(32, n, d)
-model = predicted(wait, rate, [n], texts=32)
+texts = 32
+batch = torch.randn(texts, n, d)
+model = predicted(wait, rate, [n], texts)
 for name, s in carried.clock(layers, batch).items():
     (by_model,) = model[name][1]
     print(f"{name:10} {s * 1e3:5.1f} ms, by the model {by_model * 1e3:5.1f}")
 
 # %% [markdown]
 r"""
-The RNN is done first. Both take longer than the model says, the RNN more than twice as long, because the model leaves out what is done number by number: tanh, sums, softmax. The winner it gets right. Why this one? The texts of a batch take each step together, so they **share each wait**. The products they do not share. For $b$ texts the waits on the left of the inequality stay, and the products on the right become $b$ times as many:
+The RNN is done first. Both take longer than the model says, the RNN more than twice as long, since tanh, sums and softmax are left out. The winner is the right one. Why does the RNN win? The texts of a batch take each step together, so they **share each wait**. The products they do not share. For $b$ texts the waits on the left of the inequality stay, and the products on the right become $b$ times as many:
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2\,d\,b}$$
 
@@ -280,7 +282,7 @@ If a wait is worth 200,000 products, that is 64 + 1,563 tokens for one text, and
 
 ## 4 · Why 2017?
 
-The Transformer came in 2017, without any RNN, and it was trained on GPUs. The course measured one, an H200, with our two layers and one text.
+The Transformer came in 2017, without any RNN, and it was trained on GPUs. Of those of 2017 we have none. The course measured an H200, with our two layers and one text.
 """
 
 # %%
@@ -301,9 +303,9 @@ costs_figures.model_and_clock(predicted(gpu_wait, gpu_rate, longer), gpu)
 
 # %% [markdown]
 r"""
-The wait is the time of one more step of the RNN, and the rate is that of attention at 16,384 tokens, so at the long end the lines must fit. For short texts the marks are nearly level, far above the lines: a call costs about 0.1 milliseconds before it computes anything. At each length that both layers ran, up to 4,096, attention is done first. Beyond 4,096 we have only the model, which puts the crossing near «48,000». **Attention has few waits and many products, and a GPU makes products cheap.**
+A wait is worth «6,112,338» products there, some 25 times as many as here. (The wait is the time of one more step of the RNN, and the rate is that of attention at 16,384 tokens, so the fit at the long end proves nothing.) For short texts the marks are nearly level, far above the lines: a call costs about 0.1 milliseconds before it computes anything. At each length that both layers ran, up to 4,096, attention is done first. Beyond 4,096 the RNN was not timed, and the model puts the crossing near «48,000». **Attention has few waits and many products, and a GPU makes products cheap.**
 
-A whole Transformer layer has more products than attention alone: $4nd^2$ for four projections, and $8nd^2$ for a feed-forward network of the usual inner width $4d$. So it has $12nd^2 + 2n^2d$, and an LSTM has $8nd^2$: fewer, at any length. Did the waits decide?
+A whole Transformer layer has more products than attention alone: $4nd^2$ for four projections, and $8nd^2$ for a feed-forward network of the usual inner width $4d$. So it has $12nd^2 + 2n^2d$, and an LSTM has $8nd^2$: fewer, at any length. Can its waits make up for that?
 
 The first Transformer's batches held 25,000 tokens, on eight GPUs, so 3,125 on each. We cut them into texts of 50, of 500 or of 3,125 tokens, and let the model compute both layers of width 512, with the H200's two numbers.
 """
@@ -316,7 +318,7 @@ predict("same_tokens")
 def transformer_stages(n, d):
     before, behind = [3 * n * d * d], [n * d * d, 4 * n * d * d, 4 * n * d * d]
     inside = attention_stages(n, d).tolist()
-    return torch.tensor([*before, *inside, *behind])  # q, k, v; scores, mixture; w_o, 2 of ffn
+    return torch.tensor([*before, *inside, *behind])  # projections, pairs, feed-forward
 
 
 wide = 512
@@ -330,7 +332,7 @@ for m in (50, 500, 3125):
 
 # %% [markdown]
 r"""
-In sentences of 50 the LSTM hardly waits, and by the model is done first. In one text of 3,125 it waits three quarters of its time, and is done last. **Steps cost time where texts are long, and few fit into a batch.** The Transformer's paper gives this reason: steps become critical for longer sequences, since memory limits batching. For sentences the model does not confirm it. But the model is crude: the wait is that of width 64, and an RNN took more than twice the model's time in section 3. Such a factor would turn the first row.
+In sentences of 50 the LSTM hardly waits, and by the model it is done first. In texts of 500 it waits a third of its time, and is still first. In one text of 3,125 it waits three quarters of its time, and is done last, although the other layer's $2n^2d$ has grown. **Steps cost time where texts are long, and few fit into a batch.** The Transformer's paper gives this reason: steps become critical for longer sequences, since a GPU's memory holds only so many tokens, and so few long texts. For sentences it gives another: where $n < d$, attention has fewer products. That counts attention alone, and the model finds no gain for the whole layer. But the model is crude. If an LSTM took more than twice its time, as the RNN did in section 3, the first two rows would turn.
 
 ## In real work
 
@@ -346,7 +348,7 @@ padded = nn.utils.rnn.pad_sequence([long, short], batch_first=True)  # zeros beh
 real = (torch.arange(512) < torch.tensor([[512], [32]]))[:, None]  # (2, 1, 512)
 look = F.scaled_dot_product_attention
 together = operations(lambda: look(padded, padded, padded, attn_mask=real))
-alone = sum(operations(lambda: look(x, x, x)) for x in (long[None], short[None]))
+alone = operations(lambda: [look(x[None], x[None], x[None]) for x in (long, short)])
 print(f"in one batch {together:,}, each alone {alone:,}")
 
 # %% [markdown]
@@ -355,11 +357,11 @@ The mask hides the padding, and saves none of its products: the batch takes twic
 
 ## To carry away
 
-`clock` and your two functions stand in `notebooks/carry/recurrent.py`, the chapter's file. Give `clock` your own layers and your own batch. On a GPU a call returns before its work is done; without `synchronize` the clock is read too early.
+`clock`, `machine` and your two functions stand in `notebooks/carry/recurrent.py`, the chapter's file. Give `clock` your own layers and your own batch. On a GPU a call returns before its work is done; without `synchronize` the clock is read too early.
 
 ## 512 tokens once more
 
-Attention makes eight times the products, and is done first: for one text, on this machine, with «2» waits against «513». In a batch of 32 it is done last. With how many texts does the formula turn on your machine? Compute it, then change the 32 above to less and to more, and look.
+Attention makes eight times the products, and is done first: for one text, on this machine, with «2» waits against «513». In a batch of 32 it is done last. With how many texts does it turn on your machine? Solve the formula for $b$, then set `texts` in section 3 to less and to more, and look.
 
 **To remember.** Ask which count somebody means, and for which batch.
 
@@ -368,7 +370,7 @@ Attention makes eight times the products, and is done first: for one text, on th
 - Attention is faster for $n < d + \text{wait} \cdot \text{rate} / 2db$.
 - A batch shares waits, not products. A mask over padding saves none.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 1, 4, 5.1 and 5.2. Paths, memory, threads, whole layers: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 1, 4, 5.1 and 5.2. More: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
 
 **Next**: [08c · Linear](08c_linear.ipynb): can attention be computed as an RNN?
 """

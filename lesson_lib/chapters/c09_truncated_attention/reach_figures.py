@@ -25,20 +25,16 @@ def rows(name: str, kind: str) -> list[Mapping[str, Any]]:
 
 @styled
 def by_radius() -> Picture:
-    """Of the stored experiments "phonemes" and "nearness"."""
-    curves: dict[str, dict[int | None, list[float]]] = {"attention": {}, "convolution": {}}
+    """Of the stored experiment "phonemes"."""
+    curves: dict[str, dict[int | None, list[float]]] = {"attention": {}}
     for row in rows("phonemes", "point"):
         curves["attention"].setdefault(row["radius"], []).append(row["accuracy"])
-    for row in rows("nearness", "convolution"):
-        if row["system"] == "depthwise":
-            curves["convolution"].setdefault(row["radius"], []).append(row["accuracy"])
     figure, axes, _ = figures.over_radius(curves)
     axes.set_title("share of the test voice's frames named rightly", loc="left")
     (guess,) = rows("phonemes", "guess")
     return Picture(
         figure,
-        "Accuracy over the radius: attention rises to 15 frames and falls for the whole sentence; beside it a"
-        " convolution at 5 and 15.",
+        "Accuracy over the radius: it rises to 15 frames and falls for the whole sentence.",
         f"A mark for each seed. Always to say silence: {guess['accuracy']:.2f}.",
     )
 

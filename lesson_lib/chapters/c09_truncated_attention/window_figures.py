@@ -76,37 +76,38 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
 
 
 @styled
-def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
-    """Pieces of at most 80 tokens, so that cells can be seen; real blocks have at least `truncated.BLOCK`
-    queries."""
-    cut = pieces(n, radius, block)
+def blocks(n: int = 32, radius: int = 4, block: int = 8) -> Picture:
+    """Blocks of queries and the keys that each is multiplied with, of at most 80 tokens, so that cells can be
+    seen. Raises ValueError where n is no multiple of `block`."""
+    if n % block:
+        raise ValueError(f"n must be a multiple of block = {block}, got {n}")
     figure, grid = canvas(width=6.6, height=5.2)
     axes = grid[0][0]
-    for piece in cut:
-        left, right = piece.keys
-        style = {"facecolor": END if piece.end else PALE, "edgecolor": CURVES[1] if piece.end else SEEN}
-        label = "ends: each computed by itself" if piece.end else "blocks: all computed at once"
-        size = (right - left, piece.stop - piece.start)
-        axes.add_patch(Rectangle((left, piece.start), *size, linewidth=1.4, label=label, **style))
+    for start in range(0, n, block):
+        size = (block + 2 * radius, block)
+        style = {"facecolor": PALE, "edgecolor": SEEN, "label": "a block's scores"}
+        axes.add_patch(Rectangle((start - radius, start), *size, linewidth=1.4, **style))
+    for left, start in ((-radius, 0), (n, n - block)):
+        style = {"facecolor": END, "edgecolor": CURVES[1], "label": "keys of zeros, beyond the ends"}
+        axes.add_patch(Rectangle((left, start), radius, block, linewidth=1.4, **style))
     for i in range(n):
         for j in range(max(0, i - radius), min(n, i + radius + 1)):
             label = "the window: what counts"
             axes.add_patch(Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, color=SEEN, label=label))
     axes.text(0.8 * n, 0.13 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
     axes.text(0.2 * n, 0.87 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
-    axes.set(xlim=(-0.3, n + 0.3), ylim=(n + 0.3, -0.3), aspect="equal", xlabel="key", ylabel="query")
-    axes.spines[:].set_visible(True)
+    axes.set(xlim=(-radius - 0.3, n + radius + 0.3), ylim=(n + 0.3, -0.3), aspect="equal")
+    axes.set(xlabel="key", ylabel="query")
     kinds = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-    ordered = dict(sorted(kinds.items(), reverse=True))
-    figure.legend(ordered.values(), ordered.keys(), loc="outside lower center", frameon=False)
+    figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
     trim(figure)
-    computed, counted = sum(piece.cells for piece in cut), _counted(n, radius)
+    computed, counted = n * (block + 2 * radius), _counted(n, radius)
     return Picture(
         figure,
         "A table of queries by keys: a band of cells along the diagonal, covered by boxes that overlap"
         " sideways; the rest of the table is empty.",
-        f"{n} tokens, radius {radius}: {computed} of {n * n} scores are computed, {counted} of them count."
-        " The rest is never made.",
+        f"{n} tokens, radius {radius}: the table has {n * n} scores. The boxes have {computed}, and {counted}"
+        " of them count.",
     )
 
 

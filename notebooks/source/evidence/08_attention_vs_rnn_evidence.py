@@ -408,7 +408,7 @@ verdict("4,096: the LSTM multiplies four times as much, in less than half the ti
 
 # %% [markdown]
 r"""
-In products attention and the RNN cross at 64 tokens, on the clock beyond 1,500: the RNN makes fewer products, cut into $n$ small ones, and half of those wait for the state before. The LSTM makes four times the RNN's products and takes less than half its time at 4,096 on this CPU: torch has a better kernel, a compiled program, for it. Another library or a GPU gives another picture; none was measured. What stays is the counted part.
+In products attention and the RNN cross at 64 tokens, on the clock beyond 1,500: the RNN makes fewer products, cut into $n$ small ones, and half of those wait for the state before. The LSTM makes four times the RNN's products and takes less than half its time at 4,096 on this CPU: torch has a better kernel, a compiled program, for it. Another library gives another picture, and so does a GPU: part 08b has the seconds of one. What stays is the counted part.
 
 Memory, the peak of one forward pass, counted by torch's allocator:
 """
@@ -471,7 +471,7 @@ verdict("32 sequences, one thread: the RNN is more than twice as fast as attenti
 
 # %% [markdown]
 r"""
-With one sequence a second core makes attention at least 1.5 times as fast and the RNN no faster. With 32 sequences the RNN gains as well: it is parallel over the batch, not over time. There it is also more than twice as fast as attention, with fewer products to make. The LSTM gains a third even with one sequence: half of its products bring the tokens in and wait for nothing, and if that half is shared by two cores, $\frac12 + \frac14 = \frac34$ of the time is left. Two threads are few; on a GPU the chain of $n$ small steps weighs more, and none was measured here.
+With one sequence a second core makes attention at least 1.5 times as fast and the RNN no faster. With 32 sequences the RNN gains as well: it is parallel over the batch, not over time. There it is also more than twice as fast as attention, with fewer products to make. The LSTM gains a third even with one sequence: half of its products bring the tokens in and wait for nothing, and if that half is shared by two cores, $\frac12 + \frac14 = \frac34$ of the time is left. Two threads are few; part 08b has a GPU.
 
 ## 5 · Who sees whom
 

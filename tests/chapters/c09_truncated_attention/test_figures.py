@@ -120,10 +120,11 @@ def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
 
 
 def test_the_caption_counts_what_is_computed_and_what_counts():
-    computed = sum(piece.cells for piece in figures.pieces(20, 2, 5))
     assert figures.blocks(20, 2, 5).caption.startswith(
-        f"20 tokens, radius 2: {computed} of 400 scores are computed, {window(20, 2).sum()} of them count."
+        f"20 tokens, radius 2: the table has 400 scores. The boxes have 180, and {window(20, 2).sum()}"
     )
+    with pytest.raises(ValueError, match="multiple of block = 5, got 21"):
+        figures.blocks(21, 2, 5)
 
 
 def test_memory_goes_on_with_the_power_of_theory_up_to_an_hour():

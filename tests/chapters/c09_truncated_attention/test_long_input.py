@@ -1,21 +1,14 @@
 """Part 09: blocks give the numbers of the mask, and windows that look back do, too."""
 
-import re
-from pathlib import Path
-
 import pytest
 import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.device import device
 from lesson_lib.masks import causal, window
-from lesson_lib.truncated import attend_window
 from tests import code_of
 
 asked = code_of("c09_truncated_attention")
-
-SOURCES = Path(__file__).parents[3] / "notebooks" / "source"
 
 
 @pytest.mark.parametrize("n, radius, block", [(12, 2, 4), (12, 5, 3), (6, 9, 6), (8, 0, 2)])
@@ -39,14 +32,3 @@ def test_blocks_that_look_back_are_the_causal_window(n, radius, block):
 def test_a_last_block_that_is_not_full_is_filled_up():
     pieces = asked.keys_of_blocks_2(torch.arange(1.0, 6.0)[:, None], radius=1, block=2)
     assert pieces[..., 0].tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 0]]
-
-
-def test_the_text_on_torchs_own_windows_runs():
-    if device().type not in ("cpu", "cuda"):
-        pytest.skip("torch's flex_attention knows the CPU and CUDA, and no simulated device")
-    text = (SOURCES / "09_truncated_attention.py").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    names = {"torch": torch}
-    exec(block, names)
-    q, k, v = (names[name] for name in "qkv")
-    assert_close(names["output"], attend_window(q, k, v, 15), atol=1e-5, rtol=1e-5)

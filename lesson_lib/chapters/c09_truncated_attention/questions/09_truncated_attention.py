@@ -10,11 +10,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def keys_of_blocks(
-    x: Float[Tensor, "n d"],
-    radius: int,
-    block: int,
-) -> Float[Tensor, "blocks stretch d"]:
+def keys_of_blocks(x, radius, block):
     padded = F.pad(x, (0, 0, radius, radius))  # rows of zeros at both ends
     starts = range(0, len(x), block)
     return torch.stack([padded[start : start + block + 2 * radius] for start in starts])
@@ -39,11 +35,7 @@ def _by_places(x: Tensor, radius: int, block: int) -> Tensor:
     return x[places.clamp(0, n - 1)] * there[..., None]
 
 
-def who_is_seen(
-    n: int,
-    radius: int,
-    block: int,
-) -> Bool[Tensor, "blocks block stretch"]:
+def who_is_seen(n, radius, block):
     i = torch.arange(n).view(-1, block, 1)  # the frame of each query
     j = i[:, :1] - radius + torch.arange(block + 2 * radius)  # of each key
     return ((i - j).abs() <= radius) & (j >= 0) & (j < n)
