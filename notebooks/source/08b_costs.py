@@ -218,7 +218,7 @@ print(f"wait times rate: {wait * rate:,.0f} products")
 
 # %% [markdown]
 r"""
-Wait times rate: that many products could be made during one wait. A wait is some millionths of a second, and it is worth more than a hundred thousand products. A step of our RNN makes $64^2$ = 4,096: nearly all of its time is waiting. Do the two numbers predict the clock?
+Wait times rate: that many products could be made during one wait. Where this page was made, a wait is some millionths of a second, and it is worth more than a hundred thousand products. A step of our RNN makes $64^2$ = 4,096: nearly all of its time is waiting. Do the two numbers predict the clock?
 """
 
 # %% tags=["measured"]

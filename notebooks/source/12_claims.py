@@ -1,3 +1,71 @@
+# /// ideas
+# [zero_score]
+# says = "a score of 0 is a score like any other: the stranger gets a weight"
+# motive = "Would you notice"
+# shown = "softmax(-1))"
+# action = 'predict("strangers_weight")'
+#
+# [letter]
+# says = "a sentence can be coded to the letter: a program adds nothing that is meant"
+# motive = "A program is not kind"
+# shown = "weights_from_values"
+# action = "to_the_letter"
+#
+# [silence]
+# says = "it runs is no proof: where all axes are equal, wrong products fit"
+# motive = "Does anything complain"
+# shown = 'examples["square"]'
+# action = 'predict("square_errors")'
+#
+# [irregular]
+# says = "give every axis a length of its own"
+# motive = "since every axis has the length 4"
+# shown = '"irregular"'
+# action = 'predict("billion_fails")'
+#
+# [extremes]
+# says = "try the extremes: huge scores, and a query that may look at nothing"
+# motive = "where it might break"
+# shown = '"nobody"'
+# action = 'predict("billion_fails")'
+#
+# [invariance]
+# says = "without a right answer: change what must not matter, and look whether anything moves"
+# motive = "nothing to compare with"
+# shown = "moved_by("
+# action = "moved_by_hidden"
+#
+# [refute]
+# says = "say what would refute a sentence, before you look"
+# motive = "How does a sentence become"
+# shown = "What would refute it"
+# action = 'predict("what_refutes")'
+#
+# [number]
+# says = "a claim becomes a function that gives a number, and one changed thing gives its condition"
+# motive = "a function that can come out either way"
+# shown = "share(x, one, one)"
+# action = "share_on_itself"
+#
+# [kind]
+# says = "read kindly first: of 95 rows 75 hold, 16 with a condition, two are false"
+# motive = "What did the five texts get right"
+# shown = "LedgerExplorer"
+# action = 'predict("verdict_of_zero")'
+#
+# [condition]
+# says = "a verdict is read with its reason: hidden values must be finite, for 0 times inf is nan"
+# motive = "It holds, so it always works"
+# shown = "torch.inf"
+# action = 'predict("infinite_value")'
+#
+# [polarity]
+# says = "which way round is a mask meant? change the padding, and look"
+# motive = "True has two meanings"
+# shown = "key_padding_mask"
+# action = "Say first"
+# ///
+
 # %% [markdown]
 r"""
 {title}
@@ -15,33 +83,21 @@ You code it. Would you notice what you have done?
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-五篇中文文章里的论断,逐一查证,写成九十五行。这一课先把其中几句话逐字写成代码:程序不报错,结果却可能悄悄错了。
-然后学习不知道正确答案时怎样检验一个函数,怎样把下一篇文章里的一句话变成一个数。
+五篇中文文章里的论断,逐一查证,写成九十五行。这一课先把其中几句话逐字写成代码:程序不报错,结果却可能悄悄错了。然后学习不知道正确答案时怎样检验一个函数,怎样把下一篇文章里的一句话变成一个数。
 </details>
 """
 
-# %%
+# %% tags=["imports"]
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
-from torch import Tensor
-from torch.testing import assert_close
+from torch import nn
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c12_claims import ledger_figures, literal
+from lesson_lib.chapters.c12_claims import literal
 from lesson_lib.chapters.c12_claims.ledger_explorer import LedgerExplorer
-from lesson_lib.checks import (
-    check,
-    hint,
-    predict,
-    properties,
-    solution,
-    warm_up,
-    yours,
-)
 from lesson_lib.claims import page, sources
+from lesson_lib.course import *
 from lesson_lib.masks import causal, padding
-from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
 warm_up()
@@ -56,136 +112,166 @@ show(weights=torch.tensor([1.0, 1.0, 0.0]).softmax(-1))
 r"""
 By hand: $e^0 / (e^1 + e^1 + e^0) = 1 / (2 \cdot 2.718 + 1) = «0.155»$, where nothing should go.
 
-Is the sentence wrong? A kind reader knows what is meant: not computed at all, so that 0 stands in the table of *weights*. That is right. A program is not kind.
+Is the sentence wrong? A kind reader knows what is meant: the score is not computed at all, and so 0 stands in the table of *weights*. That is right. A program is not kind. It does what the sentence says.
 
 ## 1 · To the letter
 """
 
 # %% [markdown] tags=["exercise:to_the_letter"]
-# Be the program. Scores over the root of d; where `mask` is False, 0; softmax; mix.
+# Be the program, for a query (n, d), a key (m, d), a value (m, d_v) and a mask (n, m). Scores over the root of d; where `mask` is False, 0; softmax; mix.
 
 # %% [markdown]
 r"""
-Three more: "q and v go through attention" (it should say k); "where the mask is 0, the scores are set to $-10^9$, to hide those places"; and a line of code, where softmax is `exp(x) / sum`.
+Here are three more sentences as functions. The first codes a slip: "q and v go through attention", where k is meant. The second says that where the mask is 0, "the scores are set to $-10^9$". The third is a line of code, in which softmax is `exp(x) / sum`. (`scaled_dot` gives the scores.)
 """
 
 # %%
-show_source(literal.weights_from_values)
+show_source(literal.weights_from_values, literal.minus_a_billion, literal.exp_over_sum)
 
-# %%
-show_source(literal.minus_a_billion)
-
-# %%
-show_source(literal.exp_over_sum)
+# %% [markdown]
+r"""
+All four get four tokens of width 4 under a causal mask. Does anything complain?
+"""
 
 # %%
 predict("square_errors")
 
+
 # %%
+def beside_attend(function, query, key, value, mask):
+    right = attend(query, key, value, mask=mask).output
+    try:
+        made = function(query, key, value, mask)
+    except (RuntimeError, ValueError):
+        return "error"
+    if made.isnan().any():
+        return "nan"
+    off = (made - right).abs().max().item()
+    return "right" if off < 1e-4 else f"off by {off:.2f}"
+
+
 four = {
     "scores of 0": yours("to_the_letter"),
     "weights from values": literal.weights_from_values,
     "minus a billion": literal.minus_a_billion,
     "exp over sum": literal.exp_over_sum,
 }
-examples = literal.examples()
+examples = {"square": (*torch.randn(3, 4, 4), causal(4))}
 for name, function in four.items():
-    print(f"{name:20}", literal.outcome(function, examples["square"]))
+    print(f"{name:20}", beside_attend(function, *examples["square"]))
 
 # %% [markdown]
 r"""
-**"It runs, so it is right."** All four run. The numbers are the largest difference from `attend`'s outputs: two are wrong in silence, and no shape objects, since every axis has the length 4.
+**"It runs, so it is right."** All four run. The first two are wrong, by up to «1.32» and «0.82», and nothing has said so. Values can stand in for keys here, since every axis has the length 4. The other two are right. Let us look where it might break:
 
-Harder examples. **Irregular**: five queries, six keys, values of width 3, the last key hidden. **Long**: irregular, with queries times 200. **Nobody**: irregular, and the first query may look at nobody:
+- *irregular*: five queries, six keys, values of width 3, and the last key hidden from all. No two axes are equal.
+- *long*: the same with queries 200 times as long, so that scores are huge.
+- *nobody*: irregular again, and the first query may look at nothing.
 """
 
 # %%
+predict("billion_fails")
+
+# %%
+q, k, v = torch.randn(5, 4), torch.randn(6, 4), torch.randn(6, 3)
+not_last = (torch.arange(6) < 5).expand(5, 6)
+nobody = not_last.clone()
+nobody[0] = False
+examples["irregular"] = q, k, v, not_last
+examples["long"] = 200 * q, k, v, not_last
+examples["nobody"] = q, k, v, nobody
+
 print(f"{'':20}", *(f"{name:12}" for name in examples))
 for name, function in four.items():
-    seen = [literal.outcome(function, e) for e in examples.values()]
-    print(f"{name:20}", *(f"{what:12}" for what in seen))
+    found = [beside_attend(function, *example) for example in examples.values()]
+    print(f"{name:20}", *(f"{what:12}" for what in found))
 
 # %% [markdown]
 r"""
-By rows. *Scores of 0* is wrong everywhere. *Weights from values* is an error once values have another width than keys. *Minus a billion* lets hidden keys share the weight where nobody may be seen; `attend` gives 0 there, its convention. *Exp over sum* gives nan twice: exp overflows, and nobody to see is 0/0.
+Read by rows. *Scores of 0* is wrong everywhere, and never complains. *Weights from values* raises an error as soon as values have another width than keys. *Minus a billion* is right until a query may look at nothing. Then all its scores are $-10^9$, softmax sees equal numbers, and hidden keys share the weight; `attend` gives 0 there. (*Scores of 0* makes the same mean of that query, so the «0.34» stands twice.) *Exp over sum* gives nan twice: exp overflows for huge scores, and a sum over nothing makes 0/0.
 
-**Give every axis a length of its own, and try the extremes.** Now one of four raises an error, and one gives nan.
+**Give every axis a length of its own, and try the extremes.**
 
 ## 2 · Without knowing the answer
 
-The other two are seen only beside `attend`. What if there is nothing to compare with? Ask what must be true of **any** attention. Say: change what is hidden, and nothing may move.
+*Scores of 0* was seen only beside `attend`. What if there is nothing to compare with? Then ask what must be true of **any** attention. For example: if a key that nobody may see is changed, no output may move.
 """
 
+# %% [markdown] tags=["exercise:moved_by_hidden"]
+# Write this test for any function `attention(query, key, value, mask)` whose last key is hidden from all: add 3 to the last key and to the last value, and return the largest change of the outputs.
 
 # %%
-def hears_hidden(attention, query, key, value, mask):
-    """How far outputs move if the last key and value, hidden from all, change."""
-    other_key, other_value = key.clone(), value.clone()
-    other_key[-1] += 3
-    other_value[-1] += 3
-    after = attention(query, other_key, other_value, mask)
-    return (attention(query, key, value, mask) - after).abs().max().item()
-
-
-def by_attend(query, key, value, mask=None):
-    return attend(query, key, value, mask=mask)
-
-
-irregular = examples["irregular"]
+moved_by = yours("moved_by_hidden")  # weights from values would stop with an error
 for name in ("scores of 0", "minus a billion", "exp over sum"):
-    print(f"{name:20} {hears_hidden(four[name], *irregular):.2f}")
-assert hears_hidden(lambda *given: by_attend(*given).output, *irregular) == 0
+    moved = [moved_by(four[name], *examples[e]).item() for e in ("irregular", "nobody")]
+    print(f"{name:20}", *(f"{far:.2f}" for far in moved))
 
 # %% [markdown]
 r"""
-The first is caught: it hears what is hidden. No right answer was needed. (The last two need other tests.) `properties`, from this course's checks, asks fifteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
+On *irregular*, the left column, the first is caught: its outputs depend on a hidden key. No right answer was needed. The other two pass. On *nobody* they are caught, too: the query that may look at nothing hears the last key, or gets nan. (A nan is not 0. But `nan > limit` is False in Python, so ask for `not moved < limit`.) A test can show a fault, and never that there is none.
+
+## 3 · Your next text
+
+How does a sentence become something that can be tested? Five steps, for the sentence *"a token attends most to itself"*:
+
+1. **Cut**: one sentence, one claim. This is one.
+2. **Say what would refute it**, before you look.
 """
 
 # %%
-for name, function in four.items():
-    found = properties(literal.maskless(function))  # may be called without
-    print(f"{name:20} {found.diagnosis.split(':')[0]}")
-    assert not found.passed
-assert properties(by_attend).passed
+predict("what_refutes")
 
 # %% [markdown]
 r"""
-All four are found; `attend` passes. (The second never reads its keys, and is told so.)
+So we need a function that can come out either way.
+"""
 
-## 3 · The ledger
+# %% [markdown] tags=["exercise:share_on_itself"]
+# Return the share of tokens whose largest weight is on themselves. `attend(...).weights` is the table (n, n).
 
-Every claim of the five texts is a row of a ledger, with the text's own words, a verdict, and the cell that decided it.
+# %% [markdown]
+r"""
+3. **Take the smallest case** in which it could fail, then a large one. The smallest has two tokens, and the second is longer.
+4. **Change one thing** until true becomes false. We change the matrices that make queries and keys: first none, then random ones.
 """
 
 # %%
-predict("how_many_hold")
+share, one = yours("share_on_itself"), torch.eye(64)
+two = torch.zeros(2, 64)
+two[0, 0], two[1, 0] = 1, 3
+print(f"two tokens, one longer {share(two, one, one):.3f}")
+x = torch.randn(200, 64)
+print(f"200 tokens, no matrix  {share(x, one, one):.3f}")
+w_query, w_key = torch.randn(2, 64, 64) / 8
+print(f"with random matrices   {share(x, w_query, w_key):.3f}")
+
+# %% [markdown]
+r"""
+The two tokens refute it: the first has a product of 1 with itself and of 3 with the second. Of the 200 it is true, because they are all about 8 long: a product with itself is about 64, and one with another token varies around 0 by about 8. With random matrices each token is as likely as any other to be the largest, so we expect one of 200, and two there are.
+
+5. **Write down** the number, the condition and what you did not test. The condition: queries and keys are the tokens themselves, of like length. Not tested: trained matrices.
+
+## 4 · The ledger
+
+What did the five texts get right? Every claim of theirs is a row of a ledger: the text's words, a verdict, its reason, and the cell that decided it. There are four verdicts. A row *holds*. Or it holds *with a condition*, which the text does not name. Or it is *corrected*: false even if read kindly. Or it is *unsaid*: code or a picture that claims nothing. Which verdict did the sentence about strangers get?
+"""
 
 # %%
-assert list(page().counts().values()) == [75, 16, 2, 2]
+predict("verdict_of_zero")
+
+# %%
 LedgerExplorer(page, verdicts=list(page().counts()), sources=sources())
 
-# %% [markdown]
-r"""
-| | verdict | rows | |
-|---|---|---|---|
-| ✓ | holds | «75» | as it stands, or in words that mean the same |
-| ◐ | with a condition | «16» | true in part, or under a condition that the text does not name |
-| ✗ | corrected | «2» | false even if read kindly |
-| – | unsaid | «2» | code or a figure, which claims nothing |
-
-Choose *corrected*: two slips, "q and v", and a link to another paper than its title names. Our first ledger had 22 such rows. Then readers of Chinese asked of each: *does the text say that?* Mostly we had read as a program does.
-
-And what decided a row?
-"""
-
-# %%
-ledger_figures.decided_by()
+# %% tags=["proof"]
+assert list(page().counts().values()) == [75, 16, 2, 2]
 
 # %% [markdown]
 r"""
-Most rows were decided by computing. **A toy** is a small trained model of ours: it shows that something can happen, never that it must.
+The picture has a bar for each text. In all 75 rows hold, 16 hold with a condition, two are corrected and two unsaid. Choose *corrected*: one is the slip of v for k, the other a link to another paper than its title names.
 
-**"It holds, so it always works."** One row says what *masked* means: looking only at what has been produced. It holds.
+Our first ledger had 22 corrected rows. One text says: "fully parallel, the longest sequence is 1 (any output refers to the information of the whole sequence)". False, we wrote, since sequences are longer than 1. Then a reader of Chinese asked whether the text says that. What is 1 is explained in its bracket: from any token to any output it is one step. The row holds. Mostly we had read as a program does.
+
+**"It holds, so it always works."** One row says what *masked* means: attention looks only at what has been produced. It holds.
 """
 
 # %%
@@ -199,64 +285,73 @@ show(outputs=made)
 
 # %% [markdown]
 r"""
-$0 \cdot \infty$. In the row's reason stands a bracket: hidden values must be finite. Read the reason. All rows, with links to their cells, stand on the page [sources](sources.ipynb).
-
-## 4 · Your next text
-
-1. **Cut**: one sentence, one claim.
-2. **Say what would refute it**, before you look.
-3. Take the smallest case in which it could fail; then an irregular one.
-4. Change one thing until true becomes false: that is the condition.
-5. Write down the number, and what you did not test.
-
-Try it: *"a token attends most to itself."* What would refute it?
-"""
-
-# %% [markdown] tags=["exercise:share_on_itself"]
-# Return the share of tokens whose largest weight is on themselves.
-
-# %%
-x, one = torch.randn(200, 64), torch.eye(64)
-w_query, w_key = torch.randn(2, 64, 64) / 8
-share = yours("share_on_itself")
-print(f"without projections {share(x, one, one):.3f}")
-print(f"with random ones    {share(x, w_query, w_key):.3f}")
-
-# %% [markdown]
-r"""
-So: with a condition. It is true where queries and keys are the tokens themselves, of like length: $x \cdot x$ is about 64 here, the largest of 199 others about 22. Random matrices leave chance, one token of 200: here none.
+The first two tokens may not look at the third, yet they get $0 \cdot \infty$, which is nan. (The third may look, and gets $\infty$.) So the row's reason adds in a bracket what the text takes for granted: hidden values are finite numbers. Read a verdict with its reason. All rows stand on the page [sources](sources.ipynb).
 
 ## In real work
 
-torch's documentation says of a boolean mask, in `scaled_dot_product_attention`: True "should take part in attention"; in `nn.MultiheadAttention`: True is "not allowed to attend". Two texts of 7 and 5 tokens, and both readings:
+In torch True has two meanings. The documentation says for `scaled_dot_product_attention` that True "should take part in attention", and for `key_padding_mask` of `nn.MultiheadAttention` that keys with True are ignored. Two texts have 7 and 5 tokens. The padding of the second is changed. Say first which lines end in 0.
 """
 
 # %%
-q, k, v = torch.randn(3, 2, 1, 7, 8)  # (b, heads, n, d)
-real = padding(torch.tensor([7, 5]), 7)[:, None]  # (2, 1, 1, 7), True = real
-for name, mask in {"True takes part": real, "True is hidden": ~real}.items():
-    far = v.clone()
-    far[1, :, 5:] += 100  # padding of the second text
-    pair = [F.scaled_dot_product_attention(q, k, x, attn_mask=mask) for x in (v, far)]
-    print(f"{name}: moved by {(pair[0][1] - pair[1][1]).abs().max():.1f}")
-assert_close(pair[0][1], attend(q, k, v, mask=~real).output[1])
+x = torch.randn(2, 7, 8)
+far = x.clone()
+far[1, 5:] += 100  # padding of the second text
+real = padding(torch.tensor([7, 5]), 7)[:, 0]  # (2, 7), True = real
+layer = nn.MultiheadAttention(8, 1, batch_first=True)
+
+
+def by_function(x, mask):
+    return F.scaled_dot_product_attention(x, x, x, attn_mask=mask[:, None])
+
+
+def by_layer(x, mask):
+    return layer(x, x, x, key_padding_mask=mask)[0]
+
+
+print(f"{'moved by':25} 7 tokens  5 tokens")
+for name, look in {"function": by_function, "layer": by_layer}.items():
+    for what, mask in {"True = real": real, "True = padding": ~real}.items():
+        gap = (look(far, mask) - look(x, mask)).abs()
+        print(f"{name:9} {what:15} {gap[0].max():8.1f} {gap[1, :5].max():9.1f}")
 
 # %% [markdown]
 r"""
-One line tells which is meant: change the padding, and look whether anything moves. (Turned round, the second text sees nothing but padding, to which 100 was added.) Test so whatever you build or download.
+The last column is the text with padding. The function wants True for real tokens, the layer True for padding. Turned round, its five tokens look at nothing but padding, to which 100 was added (the layer's matrices make another number of it). In the text without padding all keys are hidden then, and the layer gives nan.
+
+## To carry away
+
+Your test needs nothing but torch. (Here stands ours until yours has passed.) It takes any attention, for example the one of `notebooks/carry/attention.py`:
+"""
+
+# %%
+show_source(moved_by)
+
+# %%
+from carry import attention as carried
+
+
+def by_carried(query, key, value, mask):
+    return carried.attend(query, key, value, mask=mask)[0]
+
+
+print(f"moved by {moved_by(by_carried, *examples['nobody']).item():.2f}")
+
+# %% [markdown]
+r"""
+0.00: there even a query that may look at nothing hears nothing.
 
 ## The sentence once more
 
-"Set it to 0 directly": right for a kind reader; as code it gave a stranger «0.155». The ledger says *with a condition*: that 0 is meant in the table of weights.
+"Set it to 0 directly" is right for a kind reader. As code it gave a stranger «0.155», and your test catches it, without knowing what is right.
 
 **To remember.** Say what you would see if a sentence were false; then look.
 
 - A program reads to the letter. Most faults run, and keep their shapes.
-- Every axis another length; a row with nothing to see; huge scores.
+- Test with unequal axes, with huge scores, and with a query that may look at nothing.
 - Without a right answer: change what must not matter.
-- Of 95 rows two are false, «16» true in part or under a condition.
+- Read kindly, and read the condition.
 
-**Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made: [evidence](evidence/12_claims_evidence.ipynb).
+**Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made, and a suite of fifteen such tests: [evidence](evidence/12_claims_evidence.ipynb).
 
 **Next**: [13a](13a_today.ipynb), what today's models change; or the page [sources](sources.ipynb).
 """

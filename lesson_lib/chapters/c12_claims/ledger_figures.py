@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from lesson_lib.charts.picture import CURVES, Picture, canvas, styled
-from lesson_lib.claims import MEANS, VERDICTS, ledger
 
 HATCHES = ("", "//", "xx", "..")  # told apart without colours, too
 GROUNDS = (CURVES[5], CURVES[4], CURVES[3], "#dddddd")
@@ -32,21 +31,3 @@ def tally(
     axes.set_xlabel(axis)
     figure.legend(loc="outside upper center", ncols=len(kinds), frameon=False)
     return Picture(figure, alt, caption)
-
-
-def decided_by() -> Picture:
-    """The rows of `claims.ledger`."""
-    groups: dict[str, dict[str, int]] = {means: {} for means in MEANS}
-    for row in ledger().values():
-        for means in row.decided_by.split(" and "):
-            groups[means][row.verdict] = groups[means].get(row.verdict, 0) + 1
-    return tally(
-        {
-            name: {verdict: counts.get(verdict, 0) for verdict in VERDICTS[:4]}
-            for name, counts in groups.items()
-        },
-        alt="A bar for each means of deciding: computation most rows, then a toy and the text, literature,"
-        " measurement.",
-        caption="What decided the rows. One with two means counts in both bars.",
-        axis="rows",
-    )

@@ -1,5 +1,7 @@
 """Right answers to what part 12 asks, in several spellings."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -44,7 +46,35 @@ def _regrouped(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
     return (scores.topk(1).indices[:, 0] == torch.arange(len(x))).sum() / len(x)
 
 
+def _by_norm(
+    attention: Callable[..., Tensor], query: Tensor, key: Tensor, value: Tensor, mask: Tensor
+) -> Tensor:
+    last = torch.nn.functional.one_hot(torch.tensor(len(key) - 1), len(key)).to(key)[:, None]
+    after = attention(query, key + 3 * last, value + 3 * last, mask)
+    return torch.linalg.vector_norm(after - attention(query, key, value, mask), ord=torch.inf)
+
+
+def _both_ways(
+    attention: Callable[..., Tensor], query: Tensor, key: Tensor, value: Tensor, mask: Tensor
+) -> Tensor:
+    before = attention(query, key, value, mask)
+    key, value = key.clone(), value.clone()
+    key[-1], value[-1] = key[-1] + 3, value[-1] + 3
+    gap = attention(query, key, value, mask) - before
+    return max(gap.max(), -gap.min())
+
+
+def _by_index(
+    attention: Callable[..., Tensor], query: Tensor, key: Tensor, value: Tensor, mask: Tensor
+) -> Tensor:
+    where = torch.tensor([len(key) - 1])
+    three = [torch.full((1, x.shape[1]), 3.0).to(x) for x in (key, value)]
+    louder = [x.index_add(0, where.to(x.device), t) for x, t in zip((key, value), three, strict=True)]
+    return (attention(query, key, value, mask) - attention(query, *louder, mask)).abs().amax()
+
+
 RIGHT = {
+    "moved_by_hidden": (_by_norm, _both_ways, _by_index),
     "to_the_letter": (_times_the_mask, _by_where, _by_shares, _assigned),
     "share_on_itself": (_by_largest, _one_by_one, _regrouped),
 }

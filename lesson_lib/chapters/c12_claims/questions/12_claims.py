@@ -1,5 +1,6 @@
 """What of the questions in 12_claims.md is code."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,12 +13,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def to_the_letter(
-    query: Float[Tensor, "n d"],
-    key: Float[Tensor, "m d"],
-    value: Float[Tensor, "m d_v"],
-    mask: Bool[Tensor, "n m"],
-) -> Float[Tensor, "n d_v"]:
+def to_the_letter(query, key, value, mask):
     scores = query @ key.mT / query.shape[-1] ** 0.5
     scores = scores.masked_fill(~mask, 0.0)
     return scores.softmax(-1) @ value
@@ -48,11 +44,7 @@ def _zeroed(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     return powers @ value / powers.sum(-1, keepdim=True)
 
 
-def share_on_itself(
-    x: Float[Tensor, "n d"],
-    w_query: Float[Tensor, "d d_k"],
-    w_key: Float[Tensor, "d d_k"],
-) -> Float[Tensor, ""]:
+def share_on_itself(x, w_query, w_key):
     weights = attend(x @ w_query, x @ w_key, x).weights
     return (weights.argmax(-1) == torch.arange(len(x), device=x.device)).double().mean()
 
@@ -79,6 +71,46 @@ def _by_scores(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
 
 
 ONE = [[1.0, 0.0], [0.0, 1.0]]
+
+
+def moved_by_hidden(attention, query, key, value, mask):
+    other_key, other_value = key.clone(), value.clone()
+    other_key[-1] += 3
+    other_value[-1] += 3
+    after = attention(query, other_key, other_value, mask)
+    return (attention(query, key, value, mask) - after).abs().max()
+
+
+def _attention(how: str) -> Callable[..., Tensor]:
+    """A function that hides the last key, or hears something of it."""
+
+    def found(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        output = attend(query, key, value, mask=None if how == "no mask" else mask).output
+        if how == "values":
+            output = output + value[-1] / 7
+        if how == "keys":
+            output = output + key[-1].sum() / 7
+        if how == "smaller":
+            output = output - value[-1] / 3
+        return output
+
+    return found
+
+
+def _hidden(how: str, n: int, m: int, d: int, d_v: int, draw: Draw = drawn, seed: int = 3) -> Case:
+    q, k, v = draw(seed, n, d), draw(seed + 1, m, d), draw(seed + 2, m, d_v)
+    mask = (torch.arange(m, device=q.device) < m - 1).expand(n, m).clone()
+    return {"attention": _attention(how), "query": q, "key": k, "value": v, "mask": mask}
+
+
+def _more_hidden(draw: Draw) -> list[Case]:
+    return [_hidden("no mask", 5, 7, 2, 3, draw), _hidden("smaller", 3, 4, 5, 2, draw)]
+
+
+def _by_cat(attention: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    louder = [torch.cat([x[:-1], x[-1:] + 3]) for x in (key, value)]
+    gap = attention(query, *louder, mask) - attention(query, key, value, mask)
+    return torch.maximum(gap.max(), -gap.min())
 
 
 def to_the_letter_2(
@@ -134,6 +166,18 @@ CODE = {
             lambda: [_edges(1, 3, 3, 2)],
             lambda: [_edges(7, 4, 7, 3)],
         ),
+    ),
+    "moved_by_hidden": Code(
+        solution=moved_by_hidden,
+        cases=(
+            lambda: [_hidden("hides", 2, 3, 5, 4)],
+            lambda: [_hidden("no mask", 4, 6, 3, 2)],
+            lambda: [_hidden("values", 3, 5, 2, 4)],
+            lambda: [_hidden("keys", 3, 5, 2, 4)],
+            lambda: [_hidden("smaller", 5, 4, 3, 2)],
+        ),
+        reference=_by_cat,
+        hidden=_more_hidden,
     ),
     "share_on_itself": Code(
         solution=share_on_itself,
