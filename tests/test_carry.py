@@ -1,6 +1,7 @@
 """Files to carry away: each runs alone on what it names, and computes what the library computes."""
 
 import ast
+import functools
 import importlib.util
 import os
 import subprocess
@@ -13,16 +14,18 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib import efficient, scalings
 from lesson_lib import positions as library
-from lesson_lib import scalings
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Transformer
 from lesson_lib.chapters.c06_transformer.experiments.translation import carried_names
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer
+from lesson_lib.efficient import attend_tiles
 from lesson_lib.heads import MultiHeadAttention
-from lesson_lib.masks import causal, padding
+from lesson_lib.masks import causal, padding, window
 from lesson_lib.models.gpt import GPT
 from lesson_lib.places import ROOT
+from lesson_lib.truncated import attend_window
 
 FOLDER = ROOT / "notebooks" / "carry"
 FILES = {  # name -> what it may import, its lines at most; in its __main__ what makes its training short
@@ -31,6 +34,7 @@ FILES = {  # name -> what it may import, its lines at most; in its __main__ what
     "positions": ({"torch", "math"}, 150, ("n, d = 18, 16", "n, d = 5, 16")),
     "vision": ({"torch", "sklearn"}, 200, ("steps=300", "steps=3")),
     "recurrent": ({"torch"}, 200, ("steps=400", "steps=3")),
+    "long": ({"torch", "time"}, 200, ("(1024, 2048, 4096)", "(70, 300)")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -46,7 +50,7 @@ def carried(name: str):
     return module
 
 
-attention, transformer, positions, vision, recurrent = map(carried, FILES)
+attention, transformer, positions, vision, recurrent, long = map(carried, FILES)
 
 
 def test_each_file_is_known():
@@ -55,14 +59,14 @@ def test_each_file_is_known():
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_runs_alone(name, tmp_path):
-    allowed, lines, (long, short) = FILES[name]
+    allowed, lines, (whole, short) = FILES[name]
     text = text_of(name)
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
     modules = [n.module if isinstance(n, ast.ImportFrom) else n.names[0].name for n in nodes]
     assert {module.partition(".")[0] for module in modules} <= allowed
-    assert len(text.splitlines()) <= lines and text.count(long) == 1
+    assert len(text.splitlines()) <= lines and text.count(whole) == 1
     start = "import sys\nsys.modules['lesson_lib'] = None  # cannot be imported\n"
-    line = [sys.executable, "-I", "-c", start + text.replace(long, short)]
+    line = [sys.executable, "-I", "-c", start + text.replace(whole, short)]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "") and done.stdout
 
@@ -631,3 +635,131 @@ def test_what_is_heard_is_the_gradient_of_the_right_logit():
         jacobian = torch.autograd.functional.jacobian(model.of_embedded, model.embed(text)[None].detach())
         expected += jacobian[0, letter, 0].norm(dim=-1) / 5
     assert_close(recurrent.heard(model, tokens, letters), expected)
+
+
+# long.py
+
+
+def same(ours, theirs, inputs):
+    """The outputs and all gradients, which are finite."""
+    assert_close(ours, theirs)
+    upstream = torch.randn(theirs.shape, dtype=theirs.dtype)
+    found, wanted = (torch.autograd.grad(y, inputs, upstream, retain_graph=True) for y in (ours, theirs))
+    assert all(one.isfinite().all() for one in found)
+    assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("n, radius, block", [(N, 2, None), (N, 0, 3), (67, 5, None), (67, 3, 5), (N, 11, 2)])
+def test_a_window_is_the_librarys(n, radius, block, padded, after):
+    inputs = tensors((B, H, n, D), (B, H, n, D), (B, H, n, D_V))
+    real = padding(torch.tensor([n, 3]), n) if padded else None
+    options = {"causal": not after}
+    ours = long.window_attention(*inputs, radius, real=real, block=block, **options)
+    same(ours, attend_window(*inputs, radius, padding=real, **options), inputs)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("block", [1, 3, N, N + 2])
+def test_a_block_asks_itself_alone(block, after):
+    inputs = tensors((B, H, N, D), (B, H, N, D), (B, H, N, D_V))
+    number = torch.arange(N) // block
+    real = padding(torch.tensor([N, 2]), N)
+    mask = (number[:, None] == number) & (causal(N) | after) & real[:, None]
+    ours = long.block_attention(*inputs, block, causal=not after, real=real)
+    same(ours, attend(*inputs, mask=mask).output, inputs)
+
+
+@pytest.mark.parametrize("tile", [1, 3, 4, 64])
+@pytest.mark.parametrize("kind", masks())
+def test_tiles_are_attend_gradients_too(kind, tile):
+    inputs, mask = tensors((B, H, N, D), (B, H, M, D), (B, H, M, D_V)), masks()[kind]
+    wanted = attend(*inputs, mask=mask).output
+    same(long.attend_tiles(*inputs, mask=mask, tile=tile), wanted, inputs)
+    same(long.attend(*inputs, mask=mask), wanted, inputs)
+    if mask is None:
+        assert_close(long.attend_tiles(*inputs, tile=tile), attend_tiles(*inputs, tile=tile))
+
+
+@pytest.mark.parametrize("tile", [1, 3, 64])
+@pytest.mark.parametrize("n, m", [(N, N), (3, N), (N, 3)])
+def test_causal_tiles_are_the_last_queries(n, m, tile):
+    inputs = tensors((B, H, n, D), (B, H, m, D), (B, H, m, D_V))
+    mask = torch.arange(m) <= torch.arange(m - n, m)[:, None]  # more queries than keys: the first see nothing
+    same(long.attend_tiles(*inputs, causal=True, tile=tile), attend(*inputs, mask=mask).output, inputs)
+
+
+def test_tiles_above_the_diagonal_are_skipped():
+    q, k, v = tensors((8, D), (8, D), (8, D_V))
+    with torch.no_grad():
+        k[6:], v[6:] = torch.nan, torch.nan  # whatever reads them becomes nan
+    assert long.attend_tiles(q, k, v, causal=True, tile=2)[:6].isfinite().all()
+
+
+@pytest.mark.parametrize("large", [0.0, 3e4, -3e4])
+def test_pieces_join_in_any_order(large):
+    q, k, v = tensors((B, N, D), (B, 9, D), (B, 9, D_V))
+    scores = long.scores_of(q, k) + large
+    scores = torch.cat((scores, torch.full_like(scores[..., :2], -torch.inf)), -1)  # two hidden keys
+    value = torch.cat((v, v[..., :2, :]), -2)
+    pieces = [
+        long.partial(scores[..., i:j], value[..., i:j, :]) for i, j in ((0, 2), (2, 3), (3, 9), (9, 11))
+    ]
+    wanted = attend(q, k, v).output
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 3, 0, 1)):
+        joined = functools.reduce(long.merge, [pieces[i] for i in order])
+        same(long.output(joined), wanted, (q, k, v))
+    with torch.no_grad():
+        theirs = efficient.attend_part(q, k, v)
+        top, total, _ = long.attend_part(q, k, v, tile=4)
+    assert_close((top + total.log())[..., 0], theirs.log_sum)
+
+
+def test_halves_of_the_keys_are_merged_as_the_library_merges_them():
+    q, k, v = (x.detach() for x in tensors((B, N, D), (B, N, D), (B, N, D_V)))
+    halves = [
+        long.attend_part(q, k[:, some], v[:, some], ahead=ahead)
+        for some, ahead in ((slice(0, 4), 0), (slice(4, N), -4))
+    ]
+    assert_close(long.output(long.merge(*halves)), attend(q, k, v, mask=causal(N)).output)
+    theirs = [
+        efficient.attend_part(q, k[:, some], v[:, some], ahead=ahead)
+        for some, ahead in ((slice(0, 4), 0), (slice(4, N), -4))
+    ]
+    assert_close(long.output(long.merge(*halves)), efficient.merge(*theirs).output)
+
+
+def test_a_piece_in_half_precision_sums_in_float32():
+    q, k, v = (x.detach().bfloat16() for x in tensors((N, D), (4096, D), (4096, D_V)))
+    exact = attend(q.float(), k.float(), v.float()).output
+    assert (long.attend_tiles(q, k, v).float() - exact).abs().max() < 2e-3 + exact.abs().max() / 256
+
+
+@pytest.mark.parametrize("window", [1, 3, 20])
+@pytest.mark.parametrize("chunks", [[1] * 12, [5, 1, 4, 2], [12]])
+def test_written_with_a_rolling_cache_as_at_once(window, chunks):
+    q, k, v = tensors((B, H, 12, D), (B, H, 12, D), (B, H, 12, D_V))
+    whole = long.window_attention(q, k, v, window - 1, causal=True)
+    cache, done = long.RollingCache(window), []
+    for some in zip(*(x.split(chunks, -2) for x in (q, k, v)), strict=True):
+        done.append(long.attend(some[0], *cache.append(*some[1:])))
+        assert cache.key.shape[-2] < window
+    assert_close(torch.cat(done, -2), whole)
+    assert cache.seen == 12 and cache.key.shape[-2] == min(window - 1, 12)
+
+
+@pytest.mark.parametrize("front", [False, True])
+def test_global_tokens_are_the_first_real_ones(front):
+    real = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0]]).bool()
+    real = real.flip(-1) if front else real
+    for n_global in (0, 1, 2):
+        mask = long.window_and_global(real, 1, n_global)
+        assert mask.shape == (2, 1, 7, 7)
+        (x,) = tensors((2, 1, 7, D))
+        found = attend(x, x, x, mask=mask).output
+        for text, keep, row in zip(x, real, found, strict=True):
+            alone, n = text[:, keep], int(keep.sum())
+            may = window(n, 1)
+            may[:n_global], may[:, :n_global] = True, True
+            assert_close(row[:, keep], attend(alone, alone, alone, mask=may).output)
