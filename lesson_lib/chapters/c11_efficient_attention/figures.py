@@ -23,7 +23,6 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
 )
 from lesson_lib.chapters.c11_efficient_attention.keys_figures import (  # noqa: F401
     next_token,
-    shared_bits,
     shared_heads,
 )
 from lesson_lib.chapters.c11_efficient_attention.machines_figures import (  # noqa: F401

@@ -6,12 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lesson_lib.chapters.c11_efficient_attention.drawing import (
-    legend_below,
-)
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import MARKERS, Picture, bare, canvas, color, figure
-from lesson_lib.experiments import results
+from lesson_lib.charts.picture import Picture, bare, canvas, figure
 
 
 def next_token(
@@ -31,41 +27,6 @@ def next_token(
         ),
         x_axis="tokens kept",
     )
-
-
-@figure(
-    "Bits per character over the size of the cache: the full cache has the fewest bits, half and a"
-    " quarter of it a little more, with all seeds of the shared ones above those of the full one.",
-    "A mark for each seed, the line through the means. Widened: as many parameters as with all heads of"
-    " keys.",
-    width=6.4,
-    height=3.4,
-    title="bits per character, test text",
-)
-def shared_bits(axes: Axes) -> None:
-    """Of the stored experiment "shared_keys"."""
-    rows = [row for row in results("shared_keys")["rows"] if row["kind"] == "trained"]
-    plain = min(row["d_inner"] for row in rows)
-    groups = {"same layers": True, "feed-forward layers widened": False}
-    for k, (name, same) in enumerate(groups.items()):
-        bits_by_kib: dict[float, list[float]] = {}
-        for row in rows:
-            if (row["d_inner"] == plain) == same:
-                bits_by_kib.setdefault(row["cache_bytes"] / 1024, []).append(row["bits"])
-        shift = 1.0 if same else 1.06  # beside the others, where caches are equal
-        style = {"color": color(k), "marker": MARKERS[k], "markersize": 7, "linestyle": "none"}
-        points = [(kib * shift, bits) for kib, of_seeds in bits_by_kib.items() for bits in of_seeds]
-        axes.plot(*zip(*points, strict=True), label=name, **style)
-        if same:
-            means = sorted((kib, sum(bits) / len(bits)) for kib, bits in bits_by_kib.items())
-            axes.plot(*zip(*means, strict=True), color=color(k), linewidth=1.4, zorder=1)
-    heads = {row["cache_bytes"] / 1024: row["n_key_heads"] for row in rows}
-    axes.set_xscale("log", base=2)
-    ticks = [f"{kib:g} KiB\n{n} head{'s' if n > 1 else ''} of keys" for kib, n in heads.items()]
-    axes.set_xticks(list(heads), ticks)
-    axes.minorticks_off()
-    axes.set_xlim(min(heads) / 1.3, max(heads) * 1.3)
-    legend_below(axes.figure, axes)
 
 
 @figure(

@@ -28,6 +28,9 @@ from lesson_lib.chapters.c11_efficient_attention import (
     lra,
     scale_figures,
 )
+from lesson_lib.chapters.c11_efficient_attention.cost_explorer import (
+    CostExplorer,
+)
 from lesson_lib.chapters.c11_efficient_attention.experiments import (
     arena,
     bottleneck,
@@ -82,6 +85,8 @@ Many of these choices are decided by a few hundredths, and with another seed the
 
 ## 2 · Our small arena
 
+Does a ranking of our own hang on its tasks, too? Four tasks of 33 to 128 tokens: **pairs** of 11a, 32 of them; **digits** on a canvas of 10 by 10, pixel by pixel; **text**: from which of four packages' documentation is this passage? **listops**: `[MAX 4 [MIN 2 3 ] 1 ]` is 4.
+
 **Protocol.** One classifier, two pre-norm layers, width 64, four heads, sinusoidal positions; only the attention inside differs: "full" (all pairs), "window" (radius 8), "linear" (elu + 1), "low rank" (16 mixtures), "random features" (64). All kinds have the same batches and steps; each its best of four learning rates on validation sequences, with the first seed; of five looks at the validation sequences the best weights are kept; three seeds; 1,024 test sequences for each.
 """
 
@@ -101,6 +106,7 @@ for kind, of_task in by_kind.items():
         " ".join(f"{share:.3f}" for share in of_task[task]) for task in of_task
     )
     print(f"{kind:16}", right)
+arena_figures.bars()
 
 # %%
 others = [kind for kind in arena.KINDS if kind != "full"]
@@ -361,7 +367,7 @@ for a, b in ((0.5, 1.0), (1.0, 1.5)):
 r"""
 From $q + k = 1.5$ to 2.5 it becomes 21 times as large; and a million draws do not show all of it, since the rare huge ones that make up the rest did not come.
 
-**The product is right on average, the output is not.** Size 1, width 16, 64 features; means of 25, 100 and 400 draws:
+**The product is right on average, and the average needs too many draws.** Size 1, width 16, 64 features; means of 25, 100 and 400 draws, and one ratio of all their sums:
 """
 
 # %%
@@ -384,6 +390,7 @@ print(f"the ratio of the 400 means: off by {shared:.2f}")
 verdict(
     "the mean of 400 outputs is more than 30 % off", error(outputs.mean(0), exact) > 0.3
 )
+verdict("no bias of a ratio: one ratio of all 25,600 features is as far off", shared > 0.3)
 
 # %% [markdown]
 r"""
@@ -648,6 +655,29 @@ verdict("by less than 3 %", max(of_shared) < 1.03 * fmean(of_full))
 r"""
 Half of the cache (of a full context of 64 characters) for 1.2 % more bits on the test text, a quarter for 1.5 to 1.6 %; on the validation text 0.2 to 0.4 %, within the spread of the seeds. Which of the shared ones is best cannot be told from three seeds.
 
+**Latent keys** keep less: of each token one short vector, $c = x W_c$, of which each head makes its keys, $k = c W_k$, and its values, $v = c W_v$ (DeepSeek-AI 2024, arXiv:2405.04434, 2412.19437). They need not even be made, since $q \cdot (c W_k) = (q W_k^T) \cdot c$, and the mixture of $c$, times $W_v$, is the mixture of $c W_v$:
+"""
+
+# %%
+latent = torch.randn(50, 8)  # kept: 8 numbers a token, not 2 * 4 * 16
+w_k, w_v = torch.randn(2, 4, 8, 16)  # for each of four heads, (8, 16)
+next_query = torch.randn(4, 1, 16)
+made = attend(next_query, latent @ w_k, latent @ w_v).output
+moved = (8 / 16) ** 0.5 * next_query @ w_k.mT  # attend divides by sqrt(8) now
+asked = attend(moved, latent[None], latent[None]).output @ w_v
+verdict("keys and values of a latent vector need not be made",
+    torch.allclose(made, asked, atol=1e-4))  # fmt: skip
+
+# %% [markdown]
+r"""
+DeepSeek V3 keeps 512 numbers a token, and 64 more: one rotary key (05b) that all heads share. Its turn differs for each pair of positions, so it would stand between $q$ and $W_k^T$. A score takes 512 + 64 multiplications a head; with keys of its own it would take 128 + 64. What four models keep, and what a token costs them:
+"""
+
+# %%
+CostExplorer()
+
+# %% [markdown]
+r"""
 ## 9 · A ring: memory of each process
 
 1 to 4 processes, 4,096 and 8,192 tokens, four heads of width 64, with and without a causal mask and gradients, three seeds; the processes shared two processor cores, so their seconds say nothing and are not shown. What a process holds can be counted from the code of `attend_ring`: eight tensors of its own tokens' size, six if it is alone, a sum for each query and head, and a tile.

@@ -1,7 +1,6 @@
 """What of the questions in 11a_approximations.md is code."""
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.chapters.c11_efficient_attention.arena import window_and_global
@@ -11,7 +10,7 @@ from lesson_lib.checks.questions import Code
 from lesson_lib.masks import window
 
 
-def with_global(n: int, radius: int, n_global: int) -> Bool[Tensor, "n n"]:
+def with_global(n, radius, n_global):
     mask = window(n, radius)
     mask[:, :n_global] = True  # all see them
     mask[:n_global] = True  # they see all
@@ -26,10 +25,7 @@ def _more_masks(_draw: Draw) -> list[Case]:
     return [_of(11, 2, 3), _of(7, 1, 2), _of(13, 0, 1)]
 
 
-def random_features(
-    x: Float[Tensor, "n d"],
-    directions: Float[Tensor, "m d"],
-) -> Float[Tensor, "n m"]:
+def random_features(x, directions):
     y = x / x.shape[-1] ** 0.25
     exponents = y @ directions.mT - y.square().sum(-1, keepdim=True) / 2
     return exponents.exp() / len(directions) ** 0.5
@@ -56,7 +52,7 @@ def _more_features(drawn: Draw) -> list[Case]:
     ]
 
 
-def with_global_2(n: int, radius: int, place: int) -> Bool[Tensor, "n n"]:
+def with_global_2(n, radius, place):
     i, j = torch.arange(n)[:, None], torch.arange(n)
     return (j <= i) & ((i - j <= radius) | (j == place) | (i == place))
 
@@ -65,7 +61,7 @@ def _of_2(n: int, radius: int, place: int) -> Case:
     return {"n": n, "radius": radius, "place": place}
 
 
-def random_features_2(x: Float[Tensor, "n d"], directions: Float[Tensor, "m d"]) -> Float[Tensor, "n twice"]:
+def random_features_2(x, directions):
     y = x / x.shape[-1] ** 0.25
     along = y @ directions.mT
     both = torch.cat([along, -along], -1) - y.square().sum(-1, keepdim=True) / 2

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -51,13 +50,7 @@ def _three(kept: Any, *_: Any) -> Any:
     return torch.cat(list(kept), 1)
 
 
-def one_tile(
-    top: Float[Tensor, "n 1"],
-    total: Float[Tensor, "n 1"],
-    mixed: Float[Tensor, "n d_v"],
-    scores: Float[Tensor, "n tile"],
-    value: Float[Tensor, "tile d_v"],
-) -> tuple[Float[Tensor, "n 1"], Float[Tensor, "n 1"], Float[Tensor, "n d_v"]]:
+def one_tile(top, total, mixed, scores, value):
     new = torch.maximum(top, scores.amax(1, keepdim=True))
     shrink, weights = (top - new).exp(), (scores - new).exp()
     total = total * shrink + weights.sum(1, keepdim=True)
@@ -97,13 +90,7 @@ def _more_tiles(draw: Draw) -> list[Case]:
     return [_any_tile(1, 5, 3, 2, draw), _any_tile(11, 2, 7, 3, draw)]
 
 
-def with_shared_keys(
-    x: Float[Tensor, "n d_model"],
-    w_query: Float[Tensor, "d_model h_d"],
-    w_key: Float[Tensor, "d_model g_d"],
-    w_value: Float[Tensor, "d_model g_d"],
-    n_heads: int,
-) -> Float[Tensor, "n h_d"]:
+def with_shared_keys(x, w_query, w_key, w_value, n_heads):
     width = w_query.shape[1] // n_heads
     tables = (x @ w for w in (w_query, w_key, w_value))
     q, k, v = (table.unflatten(1, (-1, width)).transpose(0, 1) for table in tables)
@@ -149,7 +136,7 @@ def _more_shared(draw: Draw) -> list[Case]:
     return [_layer(1, 7, 5, (6, 2), 3, draw), _layer(11, 3, 4, (8, 4), 2, draw)]
 
 
-def one_tile_2(log_sum: Float[Tensor, " n"], scores: Float[Tensor, "n tile"]) -> Float[Tensor, " n"]:
+def one_tile_2(log_sum, scores):
     return torch.logaddexp(log_sum, scores.logsumexp(1))
 
 
@@ -165,9 +152,7 @@ def _sums(log_sum: list[float], scores: list[list[float]]) -> Case:
 LN_2, LN_3, LN_4 = 0.6931472, 1.0986123, 1.3862944
 
 
-def with_shared_keys_2(
-    query: Float[Tensor, "n h d"], key: Float[Tensor, "m g d"], value: Float[Tensor, "m g d"]
-) -> Float[Tensor, "n h d"]:
+def with_shared_keys_2(query, key, value):
     shared = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)
     heads_first = (x.transpose(0, 1) for x in (query, key, value))
