@@ -1,3 +1,65 @@
+# /// ideas
+# [parts]
+# says = "what a machine knows of its keys is an output and a sum of exponentials, for each query"
+# motive = "What must each tell"
+# shown = "MergeExplorer"
+# action = 'predict("merged_of_two")'
+#
+# [merge]
+# says = "two parts merge exactly: an output counts as much as the exponentials behind it"
+# motive = "Four machines will do this"
+# shown = "S_a + S_b"
+# action = "merge_outputs"
+#
+# [logs]
+# says = "sums of exponentials overflow, so one keeps their logarithms, and subtracts the larger first"
+# motive = "Scores can be large"
+# shown = "sums that overflow"
+# action = "merge again"
+#
+# [ring]
+# says = "ring attention: queries stay, keys and values travel, and what came is merged"
+# motive = "how does every query meet every key"
+# shown = "machines_figures.ring_rounds"
+# action = "in_a_ring"
+#
+# [rounds]
+# says = "p machines need p - 1 hand-overs"
+# motive = "After how many"
+# shown = "ring_rounds(4)"
+# action = 'predict("hand_overs")'
+#
+# [memory]
+# says = "each machine holds eight vectors for each of its tokens: memory falls as 1/p"
+# motive = "What does a machine hold"
+# shown = "all_of_it / machines"
+# action = 'predict("smallest_ring")'
+#
+# [products]
+# says = "machines share the products and save none; sending is added"
+# motive = "Four machines make it cheaper"
+# shown = "of the products"
+# action = "Count the products"
+#
+# [quadratic]
+# says = "the memory wall is gone, the quadratic work stays: a billion tokens take months"
+# motive = "And a billion tokens"
+# shown = "5,241 hours"
+# action = 'predict("billion_time")'
+#
+# [uneven]
+# says = "under a causal mask later tokens work more; a piece from each end makes it even"
+# motive = "one machine is slower"
+# shown = "ends.flip(0)"
+# action = 'predict("who_works_most")'
+#
+# [one_gpu]
+# says = "the same merge on one GPU: a long cache is cut, read side by side, and merged"
+# motive = "one new token asks"
+# shown = "carried.merge(joined"
+# action = "in any order"
+# ///
+
 # %% [markdown]
 r"""
 {title}
@@ -9,28 +71,21 @@ A million tokens. Queries, keys, values and outputs of one layer, eight heads of
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-一百万个词,而每台机器只有 4 GiB。这一课先把两台机器各自算出的注意力合并成一个准确的结果,再让键和值沿着一个环传递,使每个查询都遇到每个键。
-多台机器能换来什么,换不来什么?内存的墙没有了,平方的计算量还在。
+一百万个词,而每台机器只有 4 GiB。这一课先把两台机器各自算出的注意力合并成一个准确的结果,再让键和值沿着一个环传递,使每个查询都遇到每个键。多台机器能换来什么,换不来什么?内存的墙没有了,平方的计算量还在。
 </details>
 """
 
-# %%
+# %% tags=["imports"]
 import torch
-from jaxtyping import Float
-from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import (
-    machines_figures,
-    ring_figures,
-)
-from lesson_lib.chapters.c11_efficient_attention.experiments import laws, ring
+from lesson_lib.chapters.c11_efficient_attention import machines_figures
+from lesson_lib.chapters.c11_efficient_attention.experiments import ring
 from lesson_lib.chapters.c11_efficient_attention.merge_explorer import MergeExplorer
-from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
-from lesson_lib.efficient import Partial, attend_part, merge
-from lesson_lib.masks import causal, padding
+from lesson_lib.course import *
+from lesson_lib.efficient import attend_part, merge
+from lesson_lib.masks import causal
 from lesson_lib.measure import operations
 
 _ = torch.manual_seed(0)
@@ -40,7 +95,7 @@ warm_up()
 r"""
 ## 1 · Two machines, three keys
 
-The three keys of 11b have scores ln 1, ln 3 and now ln 12, and values 10, 20 and 40. Machine A has the first two, machine B the third. Each does attention to what it has:
+One query asks three keys. Their scores are ln 1, ln 3 and ln 12, and their values 10, 20 and 40. Machine A has the first two keys, machine B the third. Each does attention to what it has:
 
 - A: $(1 \cdot 10 + 3 \cdot 20) / 4 = 17.5$. Its exponentials sum to 4.
 - B: $12 \cdot 40 / 12 = 40$. Its sum is 12.
@@ -60,11 +115,13 @@ MergeExplorer()
 
 # %% [markdown]
 r"""
-Move B's sum: at 4 the lever balances halfway, at 36 nearly below B. So a machine tells two things of its keys: its outputs, (n, d), and a sum for each query, (n,).
+The lever balances where the answer is. Move B's sum: at 4 the two count alike, and at 36 the answer is nearly B's. What must each tell the other, then? Its output, (n, d), and for each of the n queries the sum of its exponentials, (n,).
+
+Four machines will do this with every query, so write it as a function. It is called a **merge**.
 """
 
 # %% [markdown] tags=["exercise:merge_outputs"]
-# This is the **merge**. Each of the n queries has sums of its own.
+# Put two answers together. Each of the n queries has sums of its own.
 
 # %% [markdown]
 r"""
@@ -72,11 +129,10 @@ With outputs $o_a, o_b$ and sums $S_a, S_b$:
 
 $$o = \frac{S_a\, o_a + S_b\, o_b}{S_a + S_b} \qquad\qquad S = S_a + S_b$$
 
-$S_a\, o_a$ is A's part of the softmax's numerator, $\sum e^{\text{score}}\, \text{value}$, and $S_a$ its part of the denominator.
+$S_a\, o_a$ is A's part of the softmax's numerator, $\sum e^{\text{score}}\, \text{value}$, and $S_a$ its part of the denominator. The softmax has nothing else. Now on 240 tokens, half of the keys here and half there:
 """
 
 # %%
-_ = torch.manual_seed(0)
 q, k, v = torch.randn(3, 240, 8)
 
 
@@ -93,23 +149,28 @@ print(f"merged: exact; by the mean of both: {100 * off:.0f} % off")
 
 # %% [markdown]
 r"""
-**"Half of the keys here, half there: take the mean of both answers."** No: «18» % off. As many keys are not equal sums.
+**"Half of the keys here, half there: take the mean of both answers."** It is «18» % off, since as many keys need not have equal sums.
 
-Large exponentials overflow, so the library keeps logarithms of the sums: `attend_part(q, k, v)` gives a `Partial`, (output, log_sum), computed tile by tile as in 11b, and `merge(one, other)` subtracts the larger logarithm before it takes exponentials. The order does not matter:
+Scores can be large. Let us make the queries 100 times as long, and merge again:
 """
 
 # %%
-first = attend_part(q, k[:120], v[:120])
-rest = attend_part(q, k[120:], v[120:])
-assert_close(first.log_sum.exp(), a[1])
-assert_close(merge(first, rest).output, exact)
-assert_close(merge(rest, first).output, exact)
+long_a, long_b = ((100 * q @ keys.T / 8**0.5).exp().sum(1) for keys in (k[:120], k[120:]))
+print("sums that overflow:", (long_a.isinf() | long_b.isinf()).sum().item(), "of 240")
+
+first = attend_part(100 * q, k[:120], v[:120])
+rest = attend_part(100 * q, k[120:], v[120:])
+long_exact = attend(100 * q, k, v).output
+assert_close(merge(first, rest).output, long_exact)
+assert_close(merge(rest, first).output, long_exact)
 
 # %% [markdown]
 r"""
+Many sums are infinite in float32, and inf / inf would be nan. So the library keeps the logarithm of each sum. `attend_part(q, k, v)` gives such a **part**: an `output` and a `log_sum`. `merge` takes two parts and gives one. It does what yours does, but subtracts the larger logarithm before it takes an exponential. Both orders give the exact outputs. (A part that has met no key has a sum of 0, so a log sum of $-\infty$, and counts nothing.)
+
 ## 2 · In a ring
 
-Four machines, or processes, each with a quarter of the tokens: their queries, keys and values. Queries stay. A machine's keys and values, its *block*, are handed to the next one; the queries there meet them, and what they find is merged.
+Now four machines, each with a quarter of the tokens: their queries, keys and values. None can hold the keys of all. So how does every query meet every key? Queries stay. A machine's keys and values, its *block*, are handed to the next machine, whose queries meet them there. What they find is merged with what they have. After how many hand-overs is that done?
 """
 
 # %%
@@ -120,61 +181,45 @@ machines_figures.ring_rounds(4)
 
 # %% [markdown]
 r"""
-Go down the column of process 0: keys 0, then 3, 2, 1. The small tables show which queries have met which keys. This is **ring attention**.
+In the picture a machine is called a process. Go down the column of process 0: it meets keys 0, then 3, 2 and 1. The small tables show which queries have met which keys. After three hand-overs all cells are filled. This is **ring attention**.
 """
 
 # %% [markdown] tags=["exercise:in_a_ring"]
-# Machines are places in a tuple: `blocks = x.chunk(4)` deals the rows out, and `blocks[-1:] + blocks[:-1]` (tuples join) hands each block on.
+# Four machines are four entries of a tuple: `blocks = x.chunk(4)` deals the rows out, and `blocks[-1:] + blocks[:-1]` hands each block to the next.
 
 # %%
 in_ring = yours("in_a_ring")
 for machines in (1, 2, 3, 8):
     assert_close(in_ring(q, k, v, machines), exact)
-print("1, 2, 3 and 8 machines: the same numbers")
+print("1, 2, 3 and 8 machines: the same outputs as one attention")
 
 # %% [markdown]
 r"""
-How many vectors does the library's ring hold for each token of a machine's share? Own query, key and value: 3. The block in use (first a copy of one's own): 2. The block that arrives: 2. Output: 1. Eight, of eight heads with 64 numbers of 4 bytes: $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
+What does a machine hold for each of its tokens?
+
+- its own query, key and value, which it keeps: 3 vectors
+- the visiting key and value that it computes with: 2
+- the next ones, which arrive meanwhile: 2
+- the output, into which everything is merged tile by tile (11b): 1
+
+That makes eight. With eight heads of 64 numbers and 4 bytes a number, a token takes $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
 """
 
 # %%
 predict("smallest_ring")
 
 # %%
-for machines in (1, 2, 3, 4, 8):
-    gib = laws.ring_mib(10**6, machines) / 1024  # with sums and a tile
-    print(f"a ring of {machines}: {gib:5.2f} GiB in each")
-assert laws.machines_needed(10**6, 4 * 1024) == 4
+all_of_it = 8 * 512 * 4 * 10**6 / 2**30  # GiB
+for machines in (2, 4, 8):
+    print(f"a ring of {machines}: {all_of_it / machines:5.2f} GiB in each")
 
 # %% [markdown]
 r"""
-**Four machines of 4 GiB hold what none of them can.** (A ring of one receives nothing: two vectors fewer. So the second brings little.)
+**Four machines of 4 GiB hold what none of them can.** From two on, twice as many hold half as much each. (One alone has no visitors: four vectors a token, the 7.6 GiB of the beginning. So the second machine brings nothing.)
 
-## 3 · In earnest
+## 3 · What stays
 
-Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote, with a causal mask (later blocks are skipped) and gradients (blocks go round again, and theirs come home with them). Three, on your machine:
-"""
-
-# %% tags=["nbval-ignore-output"]
-sizes = ("--tokens", "1536", "--causal", "--backward")
-ran = ring.torchrun(3, "-m", "lesson_lib", "ring", *sizes, wait_s=180)
-print(ran.stdout or ran.stderr[-1000:])
-
-# %%
-assert ran.returncode == 0, (
-    "the ring did not come home: the cell above shows what it said"
-)
-difference = float(ran.stdout.split("largest difference ")[1].split()[0])
-assert difference < 1e-5
-ring_figures.memory_of_each()
-
-# %% [markdown]
-r"""
-Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54 (0.57 with backward): a tile does not shrink.
-
-## 4 · What stays
-
-**"Four machines make it cheaper."** Count the products:
+**"Four machines make it cheaper."** Count the products of your ring. It hands on all keys and values $p - 1$ times:
 """
 
 # %%
@@ -183,90 +228,109 @@ for machines in (2, 4, 8):
     together = operations(lambda p=machines: in_ring(q, k, v, p))
     sent = (machines - 1) * (k.nbytes + v.nbytes) / 1024
     print(f"{machines} machines: {together / alone:.2f} of the products,", end=" ")
-    print(f"{sent:.0f} KiB sent")
+    print(f"{sent:.0f} KiB sent by all")
 
 # %% [markdown]
 r"""
-As many products, and sending is added. Machines share the work; they save none. (While one computes, its next block comes.)
+The products are as many as in one machine, and sending is added, more with each machine. So machines share the work, and they save none.
 
-A billion tokens, 16 KiB each and the sums, fill 1,913 machines of 8 GiB.
+And a billion tokens? At 16 KiB each they fill 1,908 machines of 8 GiB. One thread of ours needs some ten hours for one layer at a million tokens, by a law that was fitted to shorter runs ([evidence](evidence/11_efficient_attention_evidence.ipynb), section 10).
 """
 
 # %%
 predict("billion_time")
 
+# %% [markdown]
+r"""
+A billion is a thousand million, so there are a million times as many pairs. 1,908 machines with a thread each take $10 \cdot 1{,}000{,}000 / 1{,}908$ = 5,241 hours, seven months, for one layer. **A ring removes the memory limit. The quadratic work stays.**
+
+## 4 · Who works most?
+
+A language model has a causal mask, and a ring must wait for its slowest machine. Is one machine slower? Put 16 tokens in order on four machines, so that machine 0 has tokens 0 to 3:
+"""
+
 # %%
-ScaleExplorer(**ring_figures.scales())
+predict("who_works_most")
+
+# %%
+seen = causal(16)
+in_order = seen.unflatten(0, (4, 4)).sum((1, 2))
+print("pairs, tokens in order:      ", in_order.tolist())
+ends = torch.arange(16).unflatten(0, (8, 2))  # eight pieces of two tokens
+both = torch.cat([ends[:4], ends.flip(0)[:4]], 1)  # piece 0 and 7, 1 and 6 ...
+print("pairs, a piece from each end:", seen[both].sum((1, 2)).tolist())
 
 # %% [markdown]
 r"""
-Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈: trust the unit, not the digit. (Linear kinds: 08c, 11a.) (*full*: 11b's fused kernel; dashed: one machine.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
-
-<details><summary>Answers</summary>
-None fits: the least takes ‹7.7› GiB. The ring needs 4. A billion: months.
-</details>
-
-**A ring removes the memory limit. The quadratic work stays.**
+In order, the last machine has 58 of 136 pairs, and the others wait for it. With a piece from each end all have as many, because a light piece comes with a heavy one.
 
 ## In real work
 
-Llama 3 learned from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values, few thanks to shared heads (11b). The trap that people meet: under a causal mask, work is uneven.
+Now with processes that share no memory. `torchrun` starts three of them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote. The trap: if one process fails, the others wait for its block for ever. So the run has a time limit, and it compares its outputs with those of one process:
 """
 
-# %%
-seen = causal(16)  # 16 tokens, four machines
-in_order = seen.unflatten(0, (4, 4)).sum((1, 2))
-print("tokens in order:       ", in_order.tolist(), "pairs")
-ends = torch.arange(16).unflatten(0, (8, 2))
-both = torch.cat([ends[:4], ends.flip(0)[:4]], 1)  # first and last piece
-print("a piece from each end: ", seen[both].sum((1, 2)).tolist())
+# %% tags=["nbval-ignore-output"]
+ran = ring.torchrun(3, "-m", "lesson_lib", "ring", "--tokens", "1536", wait_s=180)
+print(ran.stdout or ran.stderr[-1000:])
+
+# %% tags=["proof"]
+assert ran.returncode == 0, "the ring did not come home: read what it said above"
+assert float(ran.stdout.split("largest difference ")[1].split()[0]) < 1e-5
 
 # %% [markdown]
 r"""
-In order, the last machine has almost half of all pairs, and the others wait. With a piece from each end none does.
+The largest difference is float32's rounding. Each process held its own memory for 512 tokens and their visitors, and sent what it had twice.
 
-On one GPU a long cache is cut, its pieces are read side by side, and merged (Flash-Decoding). Two texts, one so short that its second piece is all padding:
+## To carry away
+
+`notebooks/carry/long.py` has parts and merges in plain torch. There a part is three things, as in 11b: the largest score, the sum, and the mixed values, both relative to the largest. With its functions your ring is this:
 """
 
 # %%
-q1, keys, vals = torch.randn(2, 1, 8), *torch.randn(2, 2, 20, 8)
-real = padding(torch.tensor([20, 7]), 20)  # (2, 1, 20)
+from carry import long as carried
 
 
-def piece(cut):
-    s = (q1 @ keys[:, cut].mT / 8**0.5).masked_fill(~real[..., cut], -torch.inf)
-    out = attend(q1, keys[:, cut], vals[:, cut], mask=real[..., cut]).output
-    return Partial(out, s.logsumexp(-1))
+def ring_of(query, key, value, machines):
+    q, k, v = (x.chunk(machines) for x in (query, key, value))
+    have = [carried.attend_part(*own) for own in zip(q, k, v, strict=True)]
+    for _ in range(machines - 1):
+        k, v = k[-1:] + k[:-1], v[-1:] + v[:-1]
+        came = [carried.attend_part(*now) for now in zip(q, k, v, strict=True)]
+        have = [carried.merge(*two) for two in zip(have, came, strict=True)]
+    return torch.cat([carried.output(part) for part in have])
 
 
-halves = piece(slice(0, 10)), piece(slice(10, 20))
-print("second piece, log sum -inf:", halves[1].log_sum.isinf().tolist())
-assert halves[1].output[1].abs().max() == 0  # it saw nothing
-assert_close(merge(*halves).output, attend(q1, keys, vals, mask=real).output)
+assert_close(ring_of(q, k, v, 3), exact)
+show_source(carried.partial, carried.merge, carried.output)
 
 # %% [markdown]
 r"""
-A log sum of $-\infty$ is a sum of 0: it counts nothing. (Two of them: $-\infty + \infty$ is nan.) torch gives such parts, fast after `torch.compile`:
+You need no second machine to need a merge. When a model writes, one new token asks a long cache. A GPU deals out queries to its processors, and with one query most are idle. So the cache is cut, its pieces are read side by side, and the parts are merged, in any order (Flash-Decoding):
+"""
 
-```python
-from torch.nn.attention.flex_attention import AuxRequest, flex_attention
+# %%
+new, cache_k, cache_v = torch.randn(1, 8), *torch.randn(2, 1000, 8)
+cut = zip(cache_k.split(250), cache_v.split(250), strict=True)
+pieces = [carried.attend_part(new, *piece) for piece in cut]
+joined = pieces[2]
+for other in (pieces[0], pieces[3], pieces[1]):
+    joined = carried.merge(joined, other)
+assert_close(carried.output(joined), attend(new, cache_k, cache_v).output)
 
-q, k, v = torch.randn(3, 1, 2, 20, 16)  # (b, h, n, d)
-output, aux = flex_attention(q, k, v, return_aux=AuxRequest(lse=True))
-log_sum = aux.lse  # log of the sum of exp, (b, h, n)
-```
-
+# %% [markdown]
+r"""
 ## A million tokens once more
 
-7.6 GiB of tensors, machines of 4 GiB: four hold it, visiting blocks included, exact up to rounding.
+7.6 GiB of tensors, machines of 4 GiB: four hold it, visiting blocks included, and the result is exact up to rounding.
 
-**To remember.** What a machine knows of its keys is an output and a sum; such parts merge exactly, in any order.
+**To remember.** What a machine knows of its keys is an output and a sum. Such parts merge exactly, in any order.
 
 - An output counts as much as the exponentials behind it.
-- A ring: queries stay, keys and values travel, $p - 1$ times.
-- Memory falls as $1/p$, from two machines on; products are shared, not saved.
+- In a ring queries stay, and keys and values travel, $p - 1$ times.
+- From two machines on memory falls as $1/p$. Products are shared, not saved.
+- Under a causal mask give each machine a piece from each end.
 
-**Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance); Grattafiori et al. 2024 (arXiv:2407.21783, Llama 3). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [12 · Claims](12_claims.ipynb): what did the sources get right?
 """

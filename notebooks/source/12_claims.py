@@ -43,7 +43,7 @@
 #
 # [number]
 # says = "a claim becomes a function that gives a number, and one changed thing gives its condition"
-# motive = "a function that can come out either way"
+# motive = "a function whose number can say yes or no"
 # shown = "share(x, one, one)"
 # action = "share_on_itself"
 #
@@ -188,7 +188,7 @@ for name, function in four.items():
 
 # %% [markdown]
 r"""
-Read by rows. *Scores of 0* is wrong everywhere, and never complains. *Weights from values* raises an error as soon as values have another width than keys. *Minus a billion* is right until a query may look at nothing. Then all its scores are $-10^9$, softmax sees equal numbers, and hidden keys share the weight; `attend` gives 0 there. (*Scores of 0* makes the same mean of that query, so the «0.34» stands twice.) *Exp over sum* gives nan twice: exp overflows for huge scores, and a sum over nothing makes 0/0.
+Read by rows. *Scores of 0* is wrong everywhere, and never complains. *Weights from values* raises an error as soon as values have another width than keys. *Minus a billion* is right until a query may look at nothing. Then all its scores are $-10^9$, softmax sees equal numbers, and hidden keys share the weight; `attend` gives 0 there. (*Scores of 0* gives that query the same mean of all six values, so «0.34» stands twice.) *Exp over sum* gives nan twice: exp overflows for huge scores, and a sum over nothing makes 0/0.
 
 **Give every axis a length of its own, and try the extremes.**
 
@@ -208,7 +208,7 @@ for name in ("scores of 0", "minus a billion", "exp over sum"):
 
 # %% [markdown]
 r"""
-On *irregular*, the left column, the first is caught: its outputs depend on a hidden key. No right answer was needed. The other two pass. On *nobody* they are caught, too: the query that may look at nothing hears the last key, or gets nan. (A nan is not 0. But `nan > limit` is False in Python, so ask for `not moved < limit`.) A test can show a fault, and never that there is none.
+On *irregular*, the left column, the first is caught: its outputs depend on a hidden key. No right answer was needed. The other two pass. On *nobody*, the right column, they are caught, too. Of the value, which rose by 3, *minus a billion* hears a sixth, since six keys share the weight: 0.50. *Exp over sum* gives nan. (Beware: `nan > 0.01` is False in Python, so ask whether `moved < 0.01`.) A test can show a fault, and never that there is none.
 
 ## 3 · Your next text
 
@@ -223,7 +223,7 @@ predict("what_refutes")
 
 # %% [markdown]
 r"""
-So we need a function that can come out either way.
+So we need a function whose number can say yes or no.
 """
 
 # %% [markdown] tags=["exercise:share_on_itself"]
@@ -247,19 +247,20 @@ print(f"with random matrices   {share(x, w_query, w_key):.3f}")
 
 # %% [markdown]
 r"""
-The two tokens refute it: the first has a product of 1 with itself and of 3 with the second. Of the 200 it is true, because they are all about 8 long: a product with itself is about 64, and one with another token varies around 0 by about 8. With random matrices each token is as likely as any other to be the largest, so we expect one of 200, and two there are.
+The two tokens refute it: the first has a product of 1 with itself and of 3 with the second. Of the 200 it is true, because they are all about 8 long: a product with itself is about 64, and one with another token varies around 0 by about 8. With random matrices each token is as likely as any other to be the largest, so we expect one of 200, and find two.
 
 5. **Write down** the number, the condition and what you did not test. The condition: queries and keys are the tokens themselves, of like length. Not tested: trained matrices.
 
 ## 4 · The ledger
 
-What did the five texts get right? Every claim of theirs is a row of a ledger: the text's words, a verdict, its reason, and the cell that decided it. There are four verdicts. A row *holds*. Or it holds *with a condition*, which the text does not name. Or it is *corrected*: false even if read kindly. Or it is *unsaid*: code or a picture that claims nothing. Which verdict did the sentence about strangers get?
+What did the five texts get right? Every claim of theirs is a row of a ledger: the text's words, a verdict, its reason, and the cell that decided it. There are four verdicts. A row *holds* as it stands, between sensible people. It holds *with a condition* where ordinary use can break it, and the text does not say when. It is *corrected* where no reading saves it, a slip of the pen included. It is *unsaid* where code or a picture claims nothing. Which verdict did the sentence about strangers get?
 """
 
 # %%
 predict("verdict_of_zero")
 
 # %%
+# page: the rows that fit a search; sources: the five texts
 LedgerExplorer(page, verdicts=list(page().counts()), sources=sources())
 
 # %% tags=["proof"]
@@ -267,9 +268,9 @@ assert list(page().counts().values()) == [75, 16, 2, 2]
 
 # %% [markdown]
 r"""
-The picture has a bar for each text. In all 75 rows hold, 16 hold with a condition, two are corrected and two unsaid. Choose *corrected*: one is the slip of v for k, the other a link to another paper than its title names.
+Of 95 rows 75 hold, 16 hold with a condition, two are corrected and two unsaid. Choose *corrected*: one is the slip of v for k, the other a link that opens another paper than it names.
 
-Our first ledger had 22 corrected rows. One text says: "fully parallel, the longest sequence is 1 (any output refers to the information of the whole sequence)". False, we wrote, since sequences are longer than 1. Then a reader of Chinese asked whether the text says that. What is 1 is explained in its bracket: from any token to any output it is one step. The row holds. Mostly we had read as a program does.
+Our first ledger had 22 corrected rows. One text says: "fully parallel, the longest sequence is 1 (any output refers to the information of the whole sequence)". False, we wrote, since sequences are longer than 1. Then a reader of Chinese asked whether the text says that. Its bracket tells what is 1: the way from any token to any output. The row holds. Most of the 22 were misread so: we had read as a program does.
 
 **"It holds, so it always works."** One row says what *masked* means: attention looks only at what has been produced. It holds.
 """
@@ -285,7 +286,7 @@ show(outputs=made)
 
 # %% [markdown]
 r"""
-The first two tokens may not look at the third, yet they get $0 \cdot \infty$, which is nan. (The third may look, and gets $\infty$.) So the row's reason adds in a bracket what the text takes for granted: hidden values are finite numbers. Read a verdict with its reason. All rows stand on the page [sources](sources.ipynb).
+The first two tokens may not look at the third, yet they get $0 \cdot \infty$, which is nan. (The third may look, and gets $\infty$.) The row still holds, for the text may take it for granted that values are finite. Its reason adds that in a bracket. Read a verdict with its reason. All rows stand on the page [sources](sources.ipynb).
 
 ## In real work
 
@@ -316,11 +317,11 @@ for name, look in {"function": by_function, "layer": by_layer}.items():
 
 # %% [markdown]
 r"""
-The last column is the text with padding. The function wants True for real tokens, the layer True for padding. Turned round, its five tokens look at nothing but padding, to which 100 was added (the layer's matrices make another number of it). In the text without padding all keys are hidden then, and the layer gives nan.
+The last column is the text with padding. The function wants True for real tokens, the layer True for padding. Turned round, its five tokens look at nothing but padding, to which 100 was added (the layer's matrices make another number of it). In the full text all keys are hidden then: the function gives 0, and the layer nan.
 
 ## To carry away
 
-Your test needs nothing but torch. (Here stands ours until yours has passed.) It takes any attention, for example the one of `notebooks/carry/attention.py`:
+Your test needs nothing but torch. (Here stands ours until yours has passed.) It takes any attention of one head, for example the one of `notebooks/carry/attention.py`:
 """
 
 # %%
@@ -338,7 +339,7 @@ print(f"moved by {moved_by(by_carried, *examples['nobody']).item():.2f}")
 
 # %% [markdown]
 r"""
-0.00: there even a query that may look at nothing hears nothing.
+0.00: even the query that may look at nothing did not move.
 
 ## The sentence once more
 
@@ -346,7 +347,7 @@ r"""
 
 **To remember.** Say what you would see if a sentence were false; then look.
 
-- A program reads to the letter. Most faults run, and keep their shapes.
+- A program reads to the letter, and many faults run in silence.
 - Test with unequal axes, with huge scores, and with a query that may look at nothing.
 - Without a right answer: change what must not matter.
 - Read kindly, and read the condition.

@@ -26,6 +26,7 @@ from lesson_lib.chapters.c11_efficient_attention import (
     figures,
     listops,
     lra,
+    ring_figures,
     scale_figures,
 )
 from lesson_lib.chapters.c11_efficient_attention.cost_explorer import (
@@ -700,7 +701,14 @@ print("with gradients:", ", ".join(f"{mib:.0f}" for mib in with_gradients.values
 
 # %% [markdown]
 r"""
-One process alone takes 51 MiB, four take 19 each: more than a quarter, since one alone has no second block coming, and since a tile of 3 MiB does not shrink.
+One process alone takes 51 MiB, four take 19 each: more than a quarter, since one alone has no second block coming, and since a tile of 3 MiB does not shrink. In the picture a mark is the process that held most:
+"""
+
+# %%
+ring_figures.memory_of_each()
+
+# %% [markdown]
+r"""
 
 ## 10 · Laws of memory and seconds
 
@@ -741,12 +749,22 @@ longest = {kind: max(at) for kind, at in laws.points(measured).items()}
 scale_figures.scale_table(at_home, longest=longest)
 
 # %%
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
+
+ScaleExplorer(**ring_figures.scales())
+
+# %% [markdown]
+r"""
+A bar is what each kind of attention holds, and the dashed line is one machine's memory. Set one million tokens and 4 GiB: nothing fits into one machine, and a ring needs 4. Times with ≈ are far from what was measured: trust the unit, not the digit.
+"""
+
+# %%
 for n, gib in ((10**6, 4), (10**6, 8), (10**9, 8), (10**9, 80)):
     print(f"{n:13,} tokens, {gib:2} GiB in each:", end=" ")
     print(f"{laws.machines_needed(n, 1024 * gib):5,} machines")
 years = at_home["tiles"][0].at(10**9) / (365.25 * 86400)
 verdict("a billion tokens: centuries of one thread", years > 100)
-verdict("and months of 1,913", 1 < 12 * years / 1913 < 24)
+verdict("and months of 1,908", 1 < 12 * years / 1908 < 24)
 
 # %% [markdown]
 r"""

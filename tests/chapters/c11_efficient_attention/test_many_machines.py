@@ -1,9 +1,5 @@
 """Part 11c: merged outputs and rings are attention, and what it shows of stored runs."""
 
-import re
-import warnings
-from pathlib import Path
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -11,12 +7,9 @@ from torch.testing import assert_close
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c11_efficient_attention import ring_figures
 from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
-from lesson_lib.device import device
 from tests import code_of
 
 asked = code_of("c11_efficient_attention")
-
-SOURCE = Path(__file__).parents[3] / "notebooks" / "source" / "11c_many_machines.py"
 
 
 def answered(q, k, v):
@@ -50,16 +43,3 @@ def test_the_memory_of_stored_runs_is_drawn_and_the_explorer_takes_their_laws():
     explorer = ScaleExplorer(**ring_figures.scales())
     explorer.tokens.value, explorer.memory.value = 10**6, 4
     assert explorer.needed() == 4 and "nothing fits" in explorer.words()
-
-
-def test_the_text_on_torchs_own_parts_runs():
-    if device().type not in ("cpu", "cuda"):
-        pytest.skip("torch's flex_attention knows the CPU and CUDA, and no simulated device")
-    (block,) = re.findall(r"```python\n(.*?)```", SOURCE.read_text(encoding="utf-8"), re.DOTALL)
-    names = {"torch": torch}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not compiled here
-        exec(block, names)
-    q, k, v = (names[name] for name in "qkv")
-    assert_close(names["log_sum"], (q @ k.mT / 4).logsumexp(-1), atol=1e-5, rtol=1e-5)
-    assert_close(names["output"], attend(q, k, v).output, atol=1e-5, rtol=1e-5)

@@ -15,12 +15,7 @@ from lesson_lib.checks.questions import Code
 from lesson_lib.efficient import attend_part, merge
 
 
-def merge_outputs(
-    output_a: Float[Tensor, "n d"],
-    sum_a: Float[Tensor, " n"],
-    output_b: Float[Tensor, "n d"],
-    sum_b: Float[Tensor, " n"],
-) -> Float[Tensor, "n d"]:
+def merge_outputs(output_a, sum_a, output_b, sum_b):
     share_a = (sum_a / (sum_a + sum_b))[:, None]
     return share_a * output_a + (1 - share_a) * output_b
 
@@ -73,12 +68,7 @@ def _holds_all(answer: Callable) -> str | None:
     return ALL_KEYS if watched.found else None
 
 
-def in_a_ring(
-    query: Float[Tensor, "n d"],
-    key: Float[Tensor, "n d"],
-    value: Float[Tensor, "n d_v"],
-    machines: int,
-) -> Float[Tensor, "n d_v"]:
+def in_a_ring(query, key, value, machines):
     q, k, v = (x.chunk(machines) for x in (query, key, value))
     have = [attend_part(*own) for own in zip(q, k, v, strict=True)]
     for _ in range(machines - 1):
