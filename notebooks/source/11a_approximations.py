@@ -114,7 +114,7 @@ for kind, mean in lra.means(kept).items():  # the best mean first
 
 # %% [markdown]
 r"""
-Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task, with 16,000, no kind learned, and the paper's mean leaves it out.) Each of the ten spares pairs in a way of its own; we shall build three.
+Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task, with 16,000, no kind learned, and the paper's mean leaves it out.) Each of the ten spares comparisons in a way of its own; we shall build three.
 
 BigBird is first. ListOps moves the mean most: four kinds have 16 to 18 there, the others 34 to 37. Take tasks out, in the cell above.
 """
@@ -165,7 +165,7 @@ figures.seen_patterns(masks)
 
 # %% [markdown]
 r"""
-One global token adds a row and a column: a few pairs, not $n^2$. What do they buy? Count the tokens on which the last output of two layers depends. (`sensitivity` gives the size of each derivative.)
+One global token adds a row and a column: here 42 pairs, $2(n - 3)$, not $n^2$. What do they buy? Count the tokens on which the last output of two layers depends. (`sensitivity` gives the size of each derivative.)
 """
 
 
@@ -183,7 +183,7 @@ for name, mask in {"window": window(200, 2), "one global": mask_of(200, 2, 1)}.i
 
 # %% [markdown]
 r"""
-The window alone lets «5» tokens through, and with one global token it is all «200». It hears everybody in layer 1, and tells everybody in layer 2. (A mask alone saves nothing; 09's blocks skip pairs.)
+The window alone lets «5» tokens through, and with one global token it is all «200». The global token hears everybody in layer 1, and tells everybody in layer 2. (A mask alone saves nothing; 09's blocks skip pairs.)
 
 But all of it passes through one vector. How much fits through one vector? The task **pairs**: which letter stood beside this key?
 """
@@ -249,7 +249,7 @@ assert quick() or first_pair < 0.35
 
 # %% [markdown]
 r"""
-A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds one mixture, so it cannot choose a pair any more: a **bottleneck**. (With 4 pairs the same network is right in 0.98 and more; a third layer, or full attention: [evidence](evidence/11_efficient_attention_evidence.ipynb).)
+A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds one mixture, so it cannot choose a pair any more: a **bottleneck**. (With 4 pairs such a network is right in ‹0.98› and more, and with 16 a third layer brings nothing: [evidence](evidence/11_efficient_attention_evidence.ipynb).)
 
 The first pair cannot know what will be asked. So let the question itself be global, and no pair. The mask opens as many cells as before.
 """
@@ -315,7 +315,7 @@ Linear attention (08c) needs weights $\phi(q) \cdot \phi(k)$, since then the sum
 
 $$\text{mean of } e^{wq - q^2/2} \cdot e^{wk - k^2/2} \;=\; e^{(q + k)^2/2 - q^2/2 - k^2/2} \;=\; e^{qk}$$
 
-For vectors $w$ has as many numbers, which are independent, so their factors multiply. The **Performer** (2020) draws $m$ directions $w$, so a token has $m$ **random features**. Each product is divided by $m$, to make a mean of the sum.
+For vectors $w$ has as many numbers, which are independent, so their factors multiply. The **Performer** (2020) draws $m$ directions $w$, so a token has $m$ **random features**. The sum over the $m$ features is divided by $m$, which makes it a mean.
 """
 
 # %% [markdown] tags=["exercise:random_features"]
@@ -364,11 +364,11 @@ for size in (0.25, 1.0):
         found = [performer(a, b, v, torch.randn(m, 16)) for _ in range(draws)]
         errors.append(median(off(output, exact) for output in found))
     plain = off(v.mean(0).expand_as(v), exact)
-    print(f"{size:4} {errors[0]:12.2f} {errors[1]:7.2f} {errors[2]:8.3f} {plain:12.2f}")
+    print(f"{size:4} {errors[0]:12.3f} {errors[1]:7.3f} {errors[2]:8.3f} {plain:12.3f}")
 
 # %% [markdown]
 r"""
-At size «0.25» the error falls to about a quarter with 16 times as many features, as a mean of independent draws should. At size 1 more features hardly help. The rare draws have not come, and 16,384 features are hardly better than the plain mean of all values, which reads no query and no key. **"It is right on average, so it is right."** A model has one draw. The Performer assumes that queries and keys are short.
+At size «0.25» the error falls to about a quarter with 16 times as many features, as a mean of independent draws should. At size 1 more features hardly help. The largest weights belong to the longest $q + k$, and so to the rarest draws. These have not come, and 16,384 features are hardly better than the plain mean of all values, which reads no query and no key. **"It is right on average, so it is right."** A model has one draw. The Performer assumes that queries and keys are short.
 
 ## In real work
 
@@ -425,7 +425,7 @@ for kind in sorted(lra.RIGHT, key=mean_of, reverse=True)[:3]:
 
 # %% [markdown]
 r"""
-For these weights the first two are less than 0.2 apart, one run each: no winner. BigBird has the best mean of the five tasks, is first on none, and loses it with one task less.
+For these weights the first two are less than 0.2 apart, one run each: no winner. BigBird has the best mean of the five tasks, is first on none of them, and loses the lead without Pathfinder or without ListOps.
 
 **To remember.** Who chooses the tasks chooses the winner. Ask what each kind gives up.
 
