@@ -282,7 +282,7 @@ If a wait is worth 200,000 products, that is 64 + 1,563 tokens for one text, and
 
 ## 4 · Why 2017?
 
-The Transformer came in 2017, without any RNN, and it was trained on GPUs. Of those of 2017 we have none. The course measured an H200, with our two layers and one text.
+The Transformer came in 2017, without any RNN, and it was trained on GPUs. We have none of 2017. The course measured an H200, with our two layers and one text.
 """
 
 # %%
@@ -363,7 +363,7 @@ The mask hides the padding, and saves none of its products: the batch takes twic
 
 Attention makes eight times the products, and is done first: for one text, on this machine, with «2» waits against «513». In a batch of 32 it is done last. With how many texts does it turn on your machine? Solve the formula for $b$, then set `texts` in section 3 to less and to more, and look.
 
-**To remember.** Ask which count somebody means, and for which batch.
+**To remember.** Ask which count somebody means, for which batch.
 
 - Products: RNN $2nd^2$, attention $2n^2d$; equal at $n = d$.
 - Seconds: for each stage a wait, and products over the rate.

@@ -114,9 +114,9 @@ for kind, mean in lra.means(kept).items():  # the best mean first
 
 # %% [markdown]
 r"""
-Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task, with 16,000, no kind learned, and the paper's mean leaves it out.) Each of the ten spares comparisons in a way of its own; we shall build three.
+Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task, with 16,000, no kind learned, and the paper's mean leaves it out.) Each of the ten spares comparisons in a way of its own. We shall build three.
 
-BigBird is first. ListOps moves the mean most: four kinds have 16 to 18 there, the others 34 to 37. Take tasks out, in the cell above.
+BigBird is first. ListOps moves the mean most. Take tasks out, in the cell above.
 """
 
 # %%
@@ -197,7 +197,7 @@ print(f"{question - 8 * count}? ->", "ABCDEFGH"[answer[0]])
 
 # %% [markdown]
 r"""
-Each pair is one token, and so is the question at the end, where the answer is read. Each has a row of its own in the embedding. The network has two layers; the radius is 0, so a token sees itself and the global token alone:
+Each pair is one token (its number is 8 times the key plus the letter), and so is the question at the end, where the answer is read. Each has a row of its own in the embedding. The network has two layers; the radius is 0, so a token sees itself and the global token alone:
 """
 
 
@@ -249,7 +249,7 @@ assert quick() or first_pair < 0.35
 
 # %% [markdown]
 r"""
-A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds one mixture, so it cannot choose a pair any more: a **bottleneck**. (With 4 pairs such a network is right in ‹0.98› and more, and with 16 a third layer brings nothing: [evidence](evidence/11_efficient_attention_evidence.ipynb).)
+A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector: a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). Sixteen this training did not learn to keep apart in it.
 
 The first pair cannot know what will be asked. So let the question itself be global, and no pair. The mask opens as many cells as before.
 """
@@ -291,11 +291,11 @@ for four in ([0.0, 0, 4, 4], [0.0, 4, 0, 4]):
 
 # %% [markdown]
 r"""
-In the first row both give «34.99» (not 35: the far keys keep a weight of $e^{-8}$). In the second, exact is «30», the mean of 20 and 40. But both mixed keys are 2, so the query cannot choose, and gets «25». The table of weights times $E$ has rank $r$ at most, hence the name **low rank**. $E$ chooses by position, not by content.
+In the first row both give «34.99» (not 35: the far keys keep a weight of $e^{-8}$). In the second, exact is «30», the mean of 20 and 40. But both mixed keys are 2, so the query cannot choose, and gets «25». The weights times $F$ are a table over all n values whose rank is $r$ at most, hence the name **low rank**. $E$ chooses by position, not by content.
 
 What else is given up? A learned $E$ has no zeros, so each mixture holds all positions, later ones too. A mask can hide a mixture, but not a part of it. So no mask makes the layer causal (exercise `leaky_mixtures`). And for a token behind the longest text of training, $E$ has no column.
 
-And is it cheaper? **"What is linear in $n$ is cheaper."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again, all pairs $2 n^2 d$. From which n on does $r = 256$ pay?
+And is it cheaper? **"What is linear in $n$ is cheaper."** Mixing keys and values takes $2 r n d$ multiplications. Attention to the mixtures takes as many again. All pairs take $2 n^2 d$. From which n on does $r = 256$ pay?
 """
 
 # %%
@@ -315,7 +315,7 @@ Linear attention (08c) needs weights $\phi(q) \cdot \phi(k)$, since then the sum
 
 $$\text{mean of } e^{wq - q^2/2} \cdot e^{wk - k^2/2} \;=\; e^{(q + k)^2/2 - q^2/2 - k^2/2} \;=\; e^{qk}$$
 
-For vectors $w$ has as many numbers, which are independent, so their factors multiply. The **Performer** (2020) draws $m$ directions $w$, so a token has $m$ **random features**. The sum over the $m$ features is divided by $m$, which makes it a mean.
+For vectors each number of $w$ is drawn independently, so their factors multiply. The **Performer** (2020) draws $m$ directions $w$, so a token has $m$ **random features**. The sum over the $m$ features is divided by $m$, which makes it a mean.
 """
 
 # %% [markdown] tags=["exercise:random_features"]
@@ -340,7 +340,7 @@ print(f"w > 2: {beyond.float().mean():.3f} of the draws, {part:.2f} of the mean"
 
 # %% [markdown]
 r"""
-Right on average. Where does the average come from? Half of it comes from draws beyond $q + k = 2$, which are one in 44. In 16 numbers of size (standard deviation) 1, $|y_q + y_k|$ is about 2.8, and such draws are one in 430.
+Right on average. Where does the average come from? The factor $e^{(q + k) w}$ moves the bell of the draws from 0 to $q + k$ = 2. So half of the mean comes from draws beyond 2, one in 44. For vectors $w$ along $q + k$ counts, and half comes from beyond that sum's length. With 16 numbers of size (standard deviation) 1, each divided by $16^{1/4} = 2$, this is about $\sqrt{16 \cdot 2} / 2$ = 2.8: one draw in 430.
 
 Now whole outputs: how far off are they? The error's length is divided by the length of softmax's outputs.
 """
@@ -368,13 +368,13 @@ for size in (0.25, 1.0):
 
 # %% [markdown]
 r"""
-At size «0.25» the error falls to about a quarter with 16 times as many features, as a mean of independent draws should. At size 1 more features hardly help. The largest weights belong to the longest $q + k$, and so to the rarest draws. These have not come, and 16,384 features are hardly better than the plain mean of all values, which reads no query and no key. **"It is right on average, so it is right."** A model has one draw. The Performer assumes that queries and keys are short.
+At size «0.25» the error falls to about a quarter with 16 times as many features, as a mean of independent draws should. At size 1 it only halves with 256 times as many. Large weights need a large $q \cdot k$, and so mostly a long $q + k$, whose draws are rarer still. The last column is the plain mean of all values, which reads no query and no key. At size «0.25» attention is nearly that, and 64 features are worse; at size 1 not even 16,384 are much better. **"It is right on average, so it is right."** A model has one draw. The Performer assumes that queries and keys are short.
 
 ## In real work
 
 Most of today's models took other ways:
 
-- windows, in turn with full layers: Gemma 3, gpt-oss;
+- windows, in turn with layers that see all: Gemma 3, gpt-oss;
 - gated linear attention (08c) in three of four layers: Qwen3-Next, Kimi Linear;
 - keys chosen by a small learned scorer: DeepSeek-V3.2.
 
@@ -392,7 +392,7 @@ Three: itself, its neighbour and the global token. The second text has lost its 
 
 ## To carry away
 
-`notebooks/carry/long.py` has windows and this mask in plain torch. Its global tokens are each text's first *real* ones:
+`notebooks/carry/long.py` has windows and this mask in plain torch. Its global tokens are each text's first *real* ones, so put the question first:
 """
 
 # %%
@@ -429,9 +429,9 @@ For these weights the first two are less than 0.2 apart, one run each: no winner
 
 **To remember.** Who chooses the tasks chooses the winner. Ask what each kind gives up.
 
-- Attention is $n/(n + 6d)$ of a layer's multiplications.
+- Scores and mixture are $n/(n + 6d)$ of a layer's multiplications.
 - A global token reaches all, through one vector; make the one global that asks.
-- Mixed keys cannot be told apart, nor hidden; $E$ has a column for each position.
+- Mixed keys cannot be told apart, nor hidden one by one; $E$ has a column for each position.
 - Random features are right on average; for long queries and keys the average needs too many.
 
 **Sources.** Tay et al. 2021 (arXiv:2011.04006); Beltagy et al. 2020 (arXiv:2004.05150); Zaheer et al. 2020 (arXiv:2007.14062); Wang et al. 2020 (arXiv:2006.04768); Choromanski et al. 2021 (arXiv:2009.14794). A small arena of our own, and proofs: [evidence](evidence/11_efficient_attention_evidence.ipynb).

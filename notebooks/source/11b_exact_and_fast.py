@@ -31,7 +31,7 @@
 #
 # [traffic]
 # says = "a fused kernel is fast because it moves fewer bytes between slow and fast memory"
-# motive = "why should tiles be faster"
+# motive = "Can equal multiplications take less time"
 # shown = "table = 4 * one_table"
 # action = 'predict("bytes_moved")'
 #
@@ -212,9 +212,9 @@ for n in (1024, 2048, 4096):
 
 # %% [markdown]
 r"""
-With twice the tokens the table takes four times the memory. At 4,096 tokens scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, twice 256 MiB, and the output takes 2: «514» MiB. With tiles it is «4», since a tile does not grow. **With tiles memory grows with $n$, not with $n^2$, and the multiplications are as many.**
+With twice the tokens the table takes four times the memory. At 4,096 tokens scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, twice 256 MiB, and the output takes 2: «514» MiB. With tiles it is «4»: 2 for the output, which grows with $n$, and some 2 for a tile, which does not. **With tiles memory grows with $n$, not with $n^2$, and the multiplications are as many.**
 
-So why should tiles be faster? A processor computes with what lies in a small fast memory (a CPU's cache, a GPU's SRAM). All else waits in a large slow one (RAM, or a GPU's HBM), and each byte must be moved. So count the bytes. The table's way writes the scores, reads them for softmax, writes the weights, and reads them for the mixture. A tile stays in the fast memory.
+Can equal multiplications take less time? A processor computes with what lies in a small fast memory (a CPU's cache, a GPU's SRAM). All else waits in a large slow one (RAM, or a GPU's HBM), and each byte must be moved. So count the bytes. The table's way writes the scores, reads them for softmax, writes the weights, and reads them for the mixture. A tile stays in the fast memory.
 """
 
 # %%
@@ -262,9 +262,9 @@ assert quick() or 15 * tiles / speed < table / speed < taken["one tile"]
 
 # %% [markdown]
 r"""
-On our processor tiles of 256 take about ‹0.6› of the time, although they multiply as often. Without its vector instructions, which compute eight numbers at once, it gained nothing: then it waits for its arithmetic, not for its memory. A GPU computes so much faster than it moves that it waits for its memory; such a program is **memory-bound**.
+On our processor tiles of 256 take about ‹0.6› of the time, although they multiply as often. At the pace of a copy, the bytes that they save are worth less than half of that gain; where the rest comes from, we do not know. On a GPU arithmetic is so cheap that attention mostly waits for memory: it is **memory-bound**.
 
-**FlashAttention** is this loop as a fused kernel for GPUs. **"FlashAttention is fast because it computes less."** In its paper, forward and backward, it makes ‹75.2› billion operations in place of ‹66.6›: nobody kept the weights, so for the gradients they are computed anew, from `top` and `total`. But it moves ‹4.4› GB in place of ‹40.3›, and takes ‹7.3› ms in place of ‹41.7›.
+**FlashAttention** is this loop as a fused kernel for GPUs. **"FlashAttention is fast because it computes less."** In its paper (1,024 tokens on one GPU, forward and backward) it makes ‹75.2› billion additions and multiplications in place of ‹66.6›: the weights were not kept, so for the gradients the scores are multiplied once more. But it moves ‹4.4› GB in place of ‹40.3›, and takes ‹7.3› ms in place of ‹41.7›.
 
 ## 5 · What is kept for the next token
 
@@ -323,8 +323,6 @@ for key_heads in (8, 2, 1):
 r"""
 Your function agrees with torch's. A quarter of the heads of keys keeps a quarter of the bytes: in the formula *heads* means heads **of keys**. The price is small: 06e's GPT needs ‹1.2› % more bits a character with half the cache ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
 
-The last factor can be bounded: where a token asks only the last 4,096 (09), the cache stops growing there.
-
 ## In real work
 
 Which query heads share? Models are trained with neighbours: of 8 query heads 0 to 3 use key head 0, and 4 to 7 key head 1.
@@ -345,11 +343,11 @@ for name, pair in {"interleaved": neighbours, "repeated": strangers}.items():
 
 # %% [markdown]
 r"""
-With `repeat` heads 1, 3, 4 and 6 meet another group's keys, and no shape complains. So compare a loaded model with its original, number by number, before you use it.
+With `repeat` heads 1, 3, 4 and 6 meet another group's keys, and no shape complains. `repeat_interleave` has all of them right. So compare a loaded model with its original, number by number, before you use it.
 
 ## To carry away
 
-`notebooks/carry/long.py` has tiles, windows and a cache for them, in plain torch. There your step is two functions. `partial` makes `top`, `total` and `mixed` of one tile alone, and `merge` joins two such results:
+`notebooks/carry/long.py` has tiles, windows and caches in plain torch. There your step is two functions. `partial` makes `top`, `total` and `mixed` of one tile alone, and `merge` joins two such results. (`detach`: the output does not depend on what is subtracted, so `top` needs no gradient.)
 """
 
 # %%
@@ -362,7 +360,7 @@ show_source(carried.merge)
 
 # %% [markdown]
 r"""
-A mask may hide a whole tile. If it is a row's first one, your loop subtracts -inf from -inf, which is nan, and a nan stays. So in `partial` the largest is never below float32's lowest number, $-3.4 \cdot 10^{38}$: a hidden tile then adds $e^{-\infty} = 0$. With a window of 15, rows from 47 on see none of the first 32 keys:
+A mask may hide a whole tile. If it is a row's first one, your loop subtracts -inf from -inf, which is nan, and a nan stays. So `partial` raises a largest of -inf to float32's lowest number, $-3.4 \cdot 10^{38}$: a hidden tile then adds $e^{-\infty} = 0$. With a window of 15, rows from 47 on see none of the first 32 keys:
 """
 
 # %%

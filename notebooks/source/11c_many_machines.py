@@ -49,7 +49,7 @@
 #
 # [uneven]
 # says = "under a causal mask later tokens work more; a piece from each end makes it even"
-# motive = "one machine is slower"
+# motive = "Is one machine slower"
 # shown = "ends.flip(0)"
 # action = 'predict("who_works_most")'
 #
@@ -166,7 +166,7 @@ assert_close(merge(rest, first).output, long_exact)
 
 # %% [markdown]
 r"""
-Many sums are infinite in float32, and inf / inf would be nan. So the library keeps the logarithm of each sum. `attend_part(q, k, v)` gives such a **part**: an `output` and a `log_sum`. `merge` takes two parts and gives one. It does what yours does, but subtracts the larger logarithm before it takes an exponential. Both orders give the exact outputs. (A part that has met no key has a sum of 0, so a log sum of $-\infty$, and counts nothing.)
+Many sums are infinite in float32, and inf / inf would be nan. So the library keeps the logarithm of each sum. `attend_part(q, k, v)` gives such a **part**: an `output` and a `log_sum`. `merge` takes two parts and gives one. It does what yours does, but subtracts the larger logarithm $m$ before it takes an exponential: $\ln S = m + \ln(e^{\ln S_a - m} + e^{\ln S_b - m})$. Both orders give the exact outputs. (A part that has met no key has a sum of 0, so a log sum of $-\infty$, and counts nothing.)
 
 ## 2 · In a ring
 
@@ -210,16 +210,16 @@ predict("smallest_ring")
 
 # %%
 all_of_it = 8 * 512 * 4 * 10**6 / 2**30  # GiB
-for machines in (2, 4, 8):
-    print(f"a ring of {machines}: {all_of_it / machines:5.2f} GiB in each")
+for machines in (4, 8, 16):
+    print(f"a ring of {machines:2}: {all_of_it / machines:5.2f} GiB in each")
 
 # %% [markdown]
 r"""
-**Four machines of 4 GiB hold what none of them can.** From two on, twice as many hold half as much each. (One alone has no visitors: four vectors a token, the 7.6 GiB of the beginning. So the second machine brings nothing.)
+**Four machines of 4 GiB hold what none of them can.** Twice as many hold half as much each.
 
 ## 3 · What stays
 
-**"Four machines make it cheaper."** Count the products of your ring. It hands on all keys and values $p - 1$ times:
+**"Four machines make it cheaper."** Count the products of your ring. What it sends we compute:
 """
 
 # %%
@@ -232,7 +232,7 @@ for machines in (2, 4, 8):
 
 # %% [markdown]
 r"""
-The products are as many as in one machine, and sending is added, more with each machine. So machines share the work, and they save none.
+The products are as many as in one machine, and sending is added: all together send $p - 1$ times the keys and values. So machines share the work, and they save none.
 
 And a billion tokens? At 16 KiB each they fill 1,908 machines of 8 GiB. One thread of ours needs some ten hours for one layer at a million tokens, by a law that was fitted to shorter runs ([evidence](evidence/11_efficient_attention_evidence.ipynb), section 10).
 """
@@ -246,7 +246,7 @@ A billion is a thousand million, so there are a million times as many pairs. 1,9
 
 ## 4 · Who works most?
 
-A language model has a causal mask, and a ring must wait for its slowest machine. Is one machine slower? Put 16 tokens in order on four machines, so that machine 0 has tokens 0 to 3:
+A language model has a causal mask, and at each hand-over all wait for the slowest machine. (Blocks of later keys are skipped.) Is one machine slower? Put 16 tokens in order on four machines, so that machine 0 has tokens 0 to 3:
 """
 
 # %%
@@ -279,11 +279,11 @@ assert float(ran.stdout.split("largest difference ")[1].split()[0]) < 1e-5
 
 # %% [markdown]
 r"""
-The largest difference is float32's rounding. Each process held its own memory for 512 tokens and their visitors, and sent what it had twice.
+The largest difference is float32's rounding. Each process held 7 MiB: with four heads of width 64 the eight vectors of its 512 tokens are 4, and a tile of scores is 3. It sent two blocks of 1 MiB, its own and the one that had come.
 
 ## To carry away
 
-`notebooks/carry/long.py` has parts and merges in plain torch. There a part is three things, as in 11b: the largest score, the sum, and the mixed values, both relative to the largest. With its functions your ring is this:
+`notebooks/carry/long.py` has parts and merges in plain torch. There a part is three things, as in 11b: the largest score `top`, the sum, and the mixed values, both relative to it. So mixed / sum is the output, and top + ln sum the log sum. `attend_part` makes one from tiles. With its functions your ring is this:
 """
 
 # %%
@@ -327,7 +327,7 @@ r"""
 
 - An output counts as much as the exponentials behind it.
 - In a ring queries stay, and keys and values travel, $p - 1$ times.
-- From two machines on memory falls as $1/p$. Products are shared, not saved.
+- Memory falls as $1/p$. Products are shared, not saved.
 - Under a causal mask give each machine a piece from each end.
 
 **Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).

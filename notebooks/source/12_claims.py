@@ -38,7 +38,7 @@
 # [refute]
 # says = "say what would refute a sentence, before you look"
 # motive = "How does a sentence become"
-# shown = "What would refute it"
+# shown = "Say what would refute it"
 # action = 'predict("what_refutes")'
 #
 # [number]
@@ -208,7 +208,7 @@ for name in ("scores of 0", "minus a billion", "exp over sum"):
 
 # %% [markdown]
 r"""
-On *irregular*, the left column, the first is caught: its outputs depend on a hidden key. No right answer was needed. The other two pass. On *nobody*, the right column, they are caught, too. Of the value, which rose by 3, *minus a billion* hears a sixth, since six keys share the weight: 0.50. *Exp over sum* gives nan. (Beware: `nan > 0.01` is False in Python, so ask whether `moved < 0.01`.) A test can show a fault, and never that there is none.
+On *irregular*, the left column, the first is caught: its outputs depend on a hidden key. No right answer was needed. The other two pass. On *nobody*, the right column, they are caught, too. Of the value, which rose by 3, *minus a billion* hears a sixth, since six keys share the weight: «0.50». *Exp over sum* gives nan. (Beware: `nan > 0.01` is False in Python, so ask whether `moved < 0.01`.) A test can show a fault, and never that there is none.
 
 ## 3 · Your next text
 
