@@ -183,7 +183,7 @@ def test_the_page_has_every_row_once_and_each_links_to_the_cell_that_decided_it(
 
 
 def test_the_whole_ledger_is_stored_on_the_page_of_sources():
-    cells = json.loads((ROOT / "notebooks" / "sources.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((ROOT / "notebooks" / "sources_claims.ipynb").read_text(encoding="utf-8"))["cells"]
     (stored,) = [cell for cell in cells if "".join(cell["source"]) == "page()"]
     assert "".join(stored["outputs"][0]["data"]["text/html"]) == page()._repr_html_()
 

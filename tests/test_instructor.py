@@ -125,9 +125,9 @@ def asked_by(*notebooks: str) -> list[str]:
 
 
 def at_home(chapter: str) -> list[str]:
-    """The exercises of a chapter's notebook of exercises; for 12 those of the page `sources`."""
+    """The exercises of a chapter's notebook of exercises; for 12 those of the page `sources_code`."""
     theirs = kinds.fitting(chapter, [n for n in LESSONS if kinds.kind_of(n) == "exercise"])
-    return asked_by(*theirs, *(["sources"] if chapter == "12" else []))
+    return asked_by(*theirs, *(["sources_code"] if chapter == "12" else []))
 
 
 def chapter_text(chapter: str) -> str:

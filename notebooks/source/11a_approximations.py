@@ -114,7 +114,7 @@ for kind, mean in lra.means(kept).items():  # the best mean first
 
 # %% [markdown]
 r"""
-Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task, with 16,000, no kind learned, and the paper's mean leaves it out.) Each of the ten spares comparisons in a way of its own. We shall build three.
+Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task, with 16,000, no kind learned, and the paper's mean leaves it out.) The ten spare comparisons in different ways; we shall build three.
 
 BigBird is first. ListOps moves the mean most. Take tasks out, in the cell above.
 """
@@ -165,7 +165,7 @@ figures.seen_patterns(masks)
 
 # %% [markdown]
 r"""
-One global token adds a row and a column: here 42 pairs, $2(n - 3)$, not $n^2$. What do they buy? Count the tokens on which the last output of two layers depends. (`sensitivity` gives the size of each derivative.)
+One global token adds a row and a column: here 42 pairs, $2(n - 3)$, not $n^2$. What do these pairs buy? Count the tokens on which the last output of two layers depends. (`sensitivity` gives the size of each derivative.)
 """
 
 
@@ -249,7 +249,7 @@ assert quick() or first_pair < 0.35
 
 # %% [markdown]
 r"""
-A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector: a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). Sixteen this training did not learn to keep apart in it.
+A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector: a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This training did not learn to keep sixteen apart.
 
 The first pair cannot know what will be asked. So let the question itself be global, and no pair. The mask opens as many cells as before.
 """
@@ -340,9 +340,9 @@ print(f"w > 2: {beyond.float().mean():.3f} of the draws, {part:.2f} of the mean"
 
 # %% [markdown]
 r"""
-Right on average. Where does the average come from? The factor $e^{(q + k) w}$ moves the bell of the draws from 0 to $q + k$ = 2. So half of the mean comes from draws beyond 2, one in 44. For vectors $w$ along $q + k$ counts, and half comes from beyond that sum's length. With 16 numbers of size (standard deviation) 1, each divided by $16^{1/4} = 2$, this is about $\sqrt{16 \cdot 2} / 2$ = 2.8: one draw in 430.
+Right on average. Where does the average come from? Half of it comes from draws beyond $q + k$ = 2, and of the draws only one in 44 lies there. For vectors the part of $w$ along $q + k$ does this, and half of the mean comes from beyond that sum's length. With 16 numbers of size (standard deviation) 1 that is about 2.8: one draw in 430.
 
-Now whole outputs: how far off are they? The error's length is divided by the length of softmax's outputs.
+Now whole outputs: how far off are they? The error's length is divided by the length of softmax's outputs. The last column takes the plain mean of all values instead, which reads no query and no key.
 """
 
 # %%
@@ -368,14 +368,14 @@ for size in (0.25, 1.0):
 
 # %% [markdown]
 r"""
-At size «0.25» the error falls to about a quarter with 16 times as many features, as a mean of independent draws should. At size 1 it only halves with 256 times as many. Large weights need a large $q \cdot k$, and so mostly a long $q + k$, whose draws are rarer still. The last column is the plain mean of all values, which reads no query and no key. At size «0.25» attention is nearly that, and 64 features are worse; at size 1 not even 16,384 are much better. **"It is right on average, so it is right."** A model has one draw. The Performer assumes that queries and keys are short.
+At size «0.25» the error falls to about a quarter with 16 times as many features, as a mean of independent draws should. At size 1 it only halves with 256 times as many. Large weights need a large $q \cdot k$, and so mostly a long $q + k$, whose draws are rarer still. At size «0.25» the plain mean is off by «0.049», and 64 features by more. At size 1 it takes 16,384 features to come even with it; fewer are off by more than the outputs' own length. **"It is right on average, so it is right."** A model has one draw. The Performer assumes that queries and keys are short.
 
 ## In real work
 
-Most of today's models took other ways:
+Today's models took other ways:
 
-- windows, in turn with layers that see all: Gemma 3, gpt-oss;
-- gated linear attention (08c) in three of four layers: Qwen3-Next, Kimi Linear;
+- windows, in turn with layers that see all: Gemma 3;
+- gated linear attention (08c) in three of four layers: Qwen3-Next;
 - keys chosen by a small learned scorer: DeepSeek-V3.2.
 
 Whoever uses global tokens meets a trap. Texts of a batch are padded to equal length, some programs pad in front, and then token 0 is padding. How many keys should the last token see, with radius 1?

@@ -214,7 +214,7 @@ for n in (1024, 2048, 4096):
 r"""
 With twice the tokens the table takes four times the memory. At 4,096 tokens scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, twice 256 MiB, and the output takes 2: «514» MiB. With tiles it is «4»: 2 for the output, which grows with $n$, and some 2 for a tile, which does not. **With tiles memory grows with $n$, not with $n^2$, and the multiplications are as many.**
 
-Can equal multiplications take less time? A processor computes with what lies in a small fast memory (a CPU's cache, a GPU's SRAM). All else waits in a large slow one (RAM, or a GPU's HBM), and each byte must be moved. So count the bytes. The table's way writes the scores, reads them for softmax, writes the weights, and reads them for the mixture. A tile stays in the fast memory.
+Can equal multiplications take less time? A processor computes with what lies in a small fast memory (a CPU's cache of some MiB, a GPU's SRAM of some hundred KiB). All else waits in a large slow one (RAM, or a GPU's HBM), and each byte must be moved. So count the bytes. The table's way writes the scores, reads them for softmax, writes the weights, and reads them for the mixture. A tile stays in the fast memory.
 """
 
 # %%
@@ -262,7 +262,7 @@ assert quick() or 15 * tiles / speed < table / speed < taken["one tile"]
 
 # %% [markdown]
 r"""
-On our processor tiles of 256 take about ‹0.6› of the time, although they multiply as often. At the pace of a copy, the bytes that they save are worth less than half of that gain; where the rest comes from, we do not know. On a GPU arithmetic is so cheap that attention mostly waits for memory: it is **memory-bound**.
+On our processor tiles of 256 take about ‹0.6› of the time, although they multiply as often. At the pace of a copy, the bytes that they save are worth less than half of that gain. (Our loop passes over its scores more often than four times, so the count is the least that can be moved.) The fused kernel is faster still. On a GPU arithmetic is so cheap that attention mostly waits for memory: it is **memory-bound**.
 
 **FlashAttention** is this loop as a fused kernel for GPUs. **"FlashAttention is fast because it computes less."** In its paper (1,024 tokens on one GPU, forward and backward) it makes ‹75.2› billion additions and multiplications in place of ‹66.6›: the weights were not kept, so for the gradients the scores are multiplied once more. But it moves ‹4.4› GB in place of ‹40.3›, and takes ‹7.3› ms in place of ‹41.7›.
 
@@ -292,7 +292,7 @@ On the left each of 8 heads has its own keys and values, and 16 arrays are kept.
 """
 
 # %% [markdown] tags=["exercise:with_shared_keys"]
-# Write it for one text $x$ of shape (n, d_model). h_d is the number of query heads times width, g_d is the number of heads of keys times width.
+# Without a mask, write it for one text $x$ of shape (n, d_model). h_d is the number of query heads times width, g_d is the number of heads of keys times width.
 
 # %% [markdown]
 r"""
@@ -321,7 +321,7 @@ for key_heads in (8, 2, 1):
 
 # %% [markdown]
 r"""
-Your function agrees with torch's. A quarter of the heads of keys keeps a quarter of the bytes: in the formula *heads* means heads **of keys**. The price is small: 06e's GPT needs ‹1.2› % more bits a character with half the cache ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
+Your function agrees with torch's. A quarter of the heads of keys keeps a quarter of the bytes: in the formula *heads* means heads **of keys**. In a small GPT, 06e's, the price is small: it needs ‹1.2› % more bits a character with half the cache ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
 
 ## In real work
 

@@ -14,7 +14,7 @@
 # [logs]
 # says = "sums of exponentials overflow, so one keeps their logarithms, and subtracts the larger first"
 # motive = "Scores can be large"
-# shown = "sums that overflow"
+# shown = "the sum overflows"
 # action = "merge again"
 #
 # [ring]
@@ -151,12 +151,13 @@ print(f"merged: exact; by the mean of both: {100 * off:.0f} % off")
 r"""
 **"Half of the keys here, half there: take the mean of both answers."** It is «18» % off, since as many keys need not have equal sums.
 
-Scores can be large. Let us make the queries 100 times as long, and merge again:
+Scores can be large. Let us make the queries 100 times as long, and merge again, by the library's functions. `attend_part(q, k, v)` gives a **part**, an `output` and the logarithm of its sum, `log_sum`. `merge` takes two parts and gives one.
 """
 
 # %%
 long_a, long_b = ((100 * q @ keys.T / 8**0.5).exp().sum(1) for keys in (k[:120], k[120:]))
-print("sums that overflow:", (long_a.isinf() | long_b.isinf()).sum().item(), "of 240")
+overflows = (long_a + long_b).isinf().sum().item()
+print(f"for {overflows} of 240 queries the sum overflows")
 
 first = attend_part(100 * q, k[:120], v[:120])
 rest = attend_part(100 * q, k[120:], v[120:])
@@ -166,11 +167,11 @@ assert_close(merge(rest, first).output, long_exact)
 
 # %% [markdown]
 r"""
-Many sums are infinite in float32, and inf / inf would be nan. So the library keeps the logarithm of each sum. `attend_part(q, k, v)` gives such a **part**: an `output` and a `log_sum`. `merge` takes two parts and gives one. It does what yours does, but subtracts the larger logarithm $m$ before it takes an exponential: $\ln S = m + \ln(e^{\ln S_a - m} + e^{\ln S_b - m})$. Both orders give the exact outputs. (A part that has met no key has a sum of 0, so a log sum of $-\infty$, and counts nothing.)
+The sums are infinite in float32, and inf / inf would be nan. Their logarithms are not. `merge` does what yours does, but subtracts the larger logarithm $m$ before it takes an exponential: $\ln S = m + \ln(e^{\ln S_a - m} + e^{\ln S_b - m})$. Both orders give the exact outputs. (A part that has met no key has a sum of 0, so a log sum of $-\infty$, and gets no weight.)
 
 ## 2 · In a ring
 
-Now four machines, each with a quarter of the tokens: their queries, keys and values. None can hold the keys of all. So how does every query meet every key? Queries stay. A machine's keys and values, its *block*, are handed to the next machine, whose queries meet them there. What they find is merged with what they have. After how many hand-overs is that done?
+Now four machines, each with a quarter of the tokens: their queries, keys and values. None can hold everything. So how does every query meet every key? Queries stay. A machine's keys and values, its *block*, are handed to the next machine, whose queries meet them there. Each machine merges the new part into the one that it has. After how many hand-overs is that done?
 """
 
 # %%
@@ -195,12 +196,12 @@ print("1, 2, 3 and 8 machines: the same outputs as one attention")
 
 # %% [markdown]
 r"""
-What does a machine hold for each of its tokens?
+What does the library's ring hold for each token of a machine?
 
-- its own query, key and value, which it keeps: 3 vectors
-- the visiting key and value that it computes with: 2
-- the next ones, which arrive meanwhile: 2
-- the output, into which everything is merged tile by tile (11b): 1
+- its own query, key and value, for they are its input: 3 vectors
+- the key and value of the block that it computes with: 2
+- those of the next block, which arrive meanwhile: 2
+- the output, into which each tile is merged (11b): 1
 
 That makes eight. With eight heads of 64 numbers and 4 bytes a number, a token takes $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
 """
@@ -254,19 +255,22 @@ predict("who_works_most")
 
 # %%
 seen = causal(16)
-in_order = seen.unflatten(0, (4, 4)).sum((1, 2))
-print("pairs, tokens in order:      ", in_order.tolist())
+in_order = torch.arange(16).unflatten(0, (4, 4))  # tokens of each machine
 ends = torch.arange(16).unflatten(0, (8, 2))  # eight pieces of two tokens
 both = torch.cat([ends[:4], ends.flip(0)[:4]], 1)  # piece 0 and 7, 1 and 6 ...
-print("pairs, a piece from each end:", seen[both].sum((1, 2)).tolist())
+for name, dealt in {"in order": in_order, "a piece from each end": both}.items():
+    print(f"{name}: {seen[dealt].sum((1, 2)).tolist()} pairs")
+    for machine in (0, 3):
+        with_blocks = [seen[dealt[machine]][:, block].sum().item() for block in dealt]
+        print(f"    machine {machine} with blocks 0 to 3: {with_blocks}")
 
 # %% [markdown]
 r"""
-In order, the last machine has 58 of 136 pairs, and the others wait for it. With a piece from each end all have as many, because a light piece comes with a heavy one.
+In order, the last machine has 58 of 136 pairs, and the others wait for it. With a piece from each end all have as many, because each early piece is paired with a late one. Each block brings 8 pairs, or 10 at home, so all are ready at each hand-over, too.
 
 ## In real work
 
-Now with processes that share no memory. `torchrun` starts three of them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote. The trap: if one process fails, the others wait for its block for ever. So the run has a time limit, and it compares its outputs with those of one process:
+Now with processes that share no memory. `torchrun` starts three of them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote. The trap: if one process fails, the others wait for its block for ever. So the run has a time limit. At its end it compares the outputs with those of one process:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -279,11 +283,11 @@ assert float(ran.stdout.split("largest difference ")[1].split()[0]) < 1e-5
 
 # %% [markdown]
 r"""
-The largest difference is float32's rounding. Each process held 7 MiB: with four heads of width 64 the eight vectors of its 512 tokens are 4, and a tile of scores is 3. It sent two blocks of 1 MiB, its own and the one that had come.
+The largest difference is float32's rounding. Each process sent two blocks of 1 MiB, its own and the one that had come.
 
 ## To carry away
 
-`notebooks/carry/long.py` has parts and merges in plain torch. There a part is three things, as in 11b: the largest score `top`, the sum, and the mixed values, both relative to it. So mixed / sum is the output, and top + ln sum the log sum. `attend_part` makes one from tiles. With its functions your ring is this:
+`notebooks/carry/long.py` has parts and merges in plain torch. There a part is three things, as in 11b: the largest score `top`, the sum, and the mixed values, both computed with $e^{\text{score} - \text{top}}$. So mixed / sum is the output, and top + ln sum the log sum. `partial` makes one of a single table of scores, and `attend_part` merges those of many tiles. With these functions your ring is this:
 """
 
 # %%

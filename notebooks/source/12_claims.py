@@ -286,7 +286,7 @@ show(outputs=made)
 
 # %% [markdown]
 r"""
-The first two tokens may not look at the third, yet they get $0 \cdot \infty$, which is nan. (The third may look, and gets $\infty$.) The row still holds, for the text may take it for granted that values are finite. Its reason adds that in a bracket. Read a verdict with its reason. All rows stand on the page [sources](sources.ipynb).
+The first two tokens may not look at the third, yet they get $0 \cdot \infty$, which is nan. (The third may look, and gets $\infty$.) The row still holds, for the text may take it for granted that values are finite. Its reason adds that in a bracket. Read a verdict with its reason. All rows stand on a [page of their own](sources_claims.ipynb).
 
 ## In real work
 
@@ -352,7 +352,7 @@ r"""
 - Without a right answer: change what must not matter.
 - Read kindly, and read the condition.
 
-**Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made, and a suite of fifteen such tests: [evidence](evidence/12_claims_evidence.ipynb).
+**Sources.** The five texts, who wrote them, [sources](sources.ipynb), and [all rows](sources_claims.ipynb). How the ledger was made, and a suite of fifteen such tests: [evidence](evidence/12_claims_evidence.ipynb).
 
 **Next**: [13a](13a_today.ipynb), what today's models change; or the page [sources](sources.ipynb).
 """

@@ -493,7 +493,7 @@ def test_the_ledger_is_searched(notebook):
     assert rows.count() == 1
 
 
-@in_notebook("sources.ipynb")
+@in_notebook("sources_claims.ipynb")
 def test_a_row_of_the_ledger_leads_to_the_cell_that_decided(notebook):
     whole = next(i for i, cell in enumerate(notebook.cells()) if "".join(cell["source"]) == "page()")
     page, link = notebook.page, notebook.output(whole).locator("a", has_text="graph-2")

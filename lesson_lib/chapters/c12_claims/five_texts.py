@@ -57,8 +57,8 @@ def _headings(notebook: str) -> tuple[tuple[str, str], ...]:
 
 def _notebook(short: str) -> str:
     """02a -> 02a_soft_look_up; evidence/06 -> evidence/06_transformer_evidence."""
-    if short == HERE:
-        return HERE
+    if short.startswith(HERE):
+        return short
     folder, _, number = short.rpartition("/")
     names = sorted(path.stem for path in (NOTEBOOKS / folder).glob(f"{number}_*.ipynb"))
     if len(names) != 1:
@@ -148,4 +148,4 @@ def path() -> Table:
         )
         for short, specs in steps.items()
     ]
-    return Table("A path of three hours", {"part": "26%", "sections": "30%", "headings": "44%"}, rows)
+    return Table("A path of four hours", {"part": "26%", "sections": "30%", "headings": "44%"}, rows)

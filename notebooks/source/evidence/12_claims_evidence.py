@@ -2,7 +2,7 @@
 r"""
 # 12 · Claims: evidence
 
-What part [12](../12_claims.ipynb) says in a sentence: how a claim gets its row, who read the rows, what they found, and what the ledger cannot show. All rows with their sources' words stand on the page [sources](../sources.ipynb).
+What part [12](../12_claims.ipynb) says in a sentence: how a claim gets its row, who read the rows, what they found, and what the ledger cannot show. All rows with their sources' words stand on the page [every claim](../sources_claims.ipynb).
 
 <details><summary>中文摘要 · Chinese</summary>
 本页说明九十五行结论是怎样得来的:没有算出的依据就没有结论;两位中文读者逐行对照原文,二十九个判定被认为不公,全部改过;哪些行由计算、测量、小模型、原文或文献决定,以及这张表不能说明什么。

@@ -57,7 +57,7 @@ def test_every_text_has_its_table_and_its_writer():
 
 def test_links_lead_to_the_cell_and_the_page_itself_has_none():
     html = five_texts.map_of("S4")._repr_html_()
-    assert re.search(r'href="02a_soft_look_up\.ipynb#cell-id=\w+"', html) and "here, 4" in html
+    assert re.search(r'href="02a_soft_look_up\.ipynb#cell-id=\w+"', html)
     assert 'href="evidence/02_scoring_evidence.ipynb"' in html
 
 
