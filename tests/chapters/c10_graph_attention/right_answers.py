@@ -108,31 +108,35 @@ def _by_logsumexp(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
     return torch.cat(parts)[order.argsort()]
 
 
-def _target_by_target(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+def _target_by_target(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
     """A softmax for each node that hears somebody."""
-    made = value.new_zeros(len(query), value.shape[1])
+    made = torch.zeros_like(value)
     for i in edge_index[1].unique().tolist():
-        near = edge_index[0, edge_index[1] == i]
-        scores = key[near] @ query[i] / key.shape[1] ** 0.5
-        made[i] = scores.softmax(0) @ value[near]
+        near = edge_index[1] == i
+        made[i] = scores[near].softmax(0) @ value[edge_index[0, near]]
     return made
 
 
-def _divided_last(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+def _divided_last(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
     """Messages and shares are summed first; the division comes at the end."""
     j, i = edge_index
-    shares = torch.exp(torch.einsum("ed,ed->e", query[i], key[j]) / key.shape[-1] ** 0.5)
     counted = torch.cat([value, torch.ones_like(value[:, :1])], 1)
-    summed = torch.zeros_like(counted).index_add(0, i, shares[:, None] * counted[j])
+    summed = torch.zeros_like(counted).index_add(0, i, scores.exp()[:, None] * counted[j])
     return summed[:, :-1] / summed[:, -1:].clamp(min=1e-30)
 
 
-def _with_the_library(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
-    return attend_edges(query[:, None], key[:, None], value[:, None], edge_index).output[:, 0]
+def _with_the_library(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+    return attend_edges(
+        value[:, None],
+        value[:, None],
+        value[:, None],
+        edge_index,
+        score=lambda q, k: scores[:, None, None, None],
+    ).output[:, 0]
 
 
 def _bent_by_hand(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) -> Tensor:
-    """Edge by edge, the bend written as a maximum."""
+    """Edge by edge, LeakyReLU written as a maximum."""
     j, i = edge_index
     summed = (z[i] * a_query).sum(-1) + (z[j] * a_key).sum(-1)
     return torch.maximum(summed, summed / 5)
