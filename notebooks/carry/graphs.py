@@ -4,12 +4,12 @@
     GCN, GAT, GATv2    layers: x (n, d_in), edges (2, e) -> (n, d_out), or (n, heads · d_out); `dense` does
                        the same from a table (n, n): True where row i hears column j, or itself
     Network, fit       two layers of any kind -> logits of nodes, or of whole graphs; the training loop
-    split_by_group, shuffled   masks with no group on two sides; the control of edges, joined at random
+    split_by_group, shuffled   masks with no group on two sides; edges at random, as a control
     sampled, joined    batches: some nodes with a few of their neighbours; many graphs as one
     python graphs.py   trains on a graph that it makes, beside two controls: no edges, shuffled edges
 
-An edge is a column (source, target): the target hears the source. Layers add self-loops. Arguments,
-names of weights and first weights are PyTorch Geometric's, so its layers can stand in the place of these:
+An edge is a column (source, target): the target hears the source. Layers add self-loops. PyTorch Geometric
+has the same arguments, names of weights and first weights, so its layers can stand in the place of these:
     from torch_geometric.nn import GATConv
     model = Network(GATConv(16, 8, heads=4), GATConv(32, 4))
     model.first.load_state_dict(GAT(16, 8, heads=4).state_dict())
@@ -113,16 +113,16 @@ class Network(nn.Module):
         self.first, self.last, self.dropout = first, last, dropout
 
     def forward(self, x, edges, graph=None):
-        hidden = F.dropout(F.elu(self.first(x, edges)), self.dropout, self.training)
-        z = self.last(hidden, edges)
+        z = self.last(F.dropout(F.elu(self.first(x, edges)), self.dropout, self.training), edges)
         return z if graph is None else torch.stack([r.mean(0) for r in z.split(graph.bincount().tolist())])
 
 
-def split_by_group(group, shares=(0.6, 0.2, 0.2), seed=0):
-    """Three masks (n,) of group (n,), numbers from 0: whole groups, dealt in random order."""
-    order = torch.randperm(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed))
-    first, second = round(shares[0] * len(order)), round((shares[0] + shares[1]) * len(order))
-    return [torch.isin(group, part.to(group.device)) for part in order.tensor_split((first, second))]
+def split_by_group(group, y, seed=0):
+    """Masks (n,) for training, validation and test: of five groups of a class three, one and one."""
+    label = y.new_zeros(int(group.max()) + 1).scatter(0, group, y)  # of each group
+    order = torch.randperm(len(label), generator=torch.Generator().manual_seed(seed)).to(y.device)
+    order = order[label[order].argsort(stable=True)]  # class by class, at random within each
+    return [torch.isin(group, torch.cat([order[k::5] for k in ks])) for ks in ((0, 1, 2), (3,), (4,))]
 
 
 def shuffled(edges, share=1.0, seed=0):
@@ -167,8 +167,8 @@ def accuracy(model, x, edges, y, nodes):
 def fit(model, x, edges, y, training, validation, size=None, most=(10, 10), steps=200, lr=1e-2, seed=0):
     """Train on a mask's nodes, or on `size` of them a step with some neighbours; keep what validates best."""
     generator, best = torch.Generator().manual_seed(seed), -1.0
-    optimizer, nodes = torch.optim.Adam(model.parameters(), lr), training.nonzero()[:, 0]
-    inputs, some, rows = (x, edges), nodes, nodes
+    optimizer, inputs = torch.optim.Adam(model.parameters(), lr), (x, edges)
+    nodes = some = rows = training.nonzero()[:, 0]
     for step in range(1, steps + 1):
         if size:
             some = nodes[torch.randperm(len(nodes), generator=generator)[:size]]
@@ -191,10 +191,10 @@ if __name__ == "__main__":
     chance = torch.where(group[:, None] == group, 0.3, torch.where(y[:, None] == y, 0.02, 0.002))
     pairs = (torch.rand(600, 600) < chance).triu(1).nonzero().T
     edges = torch.cat((pairs, pairs.flip(0)), 1)
-    training, validation, test = split_by_group(group)
+    *parts, test = split_by_group(group, y)
     tried = {"no edges": (GAT, edges[:, :0], None), "GCN": (GCN, edges, None), "GAT": (GAT, edges, None),
              "GAT, batches": (GAT, edges, 64), "GAT, shuffled": (GAT, shuffled(edges), None)}  # fmt: skip
     for name, (kind, near, size) in tried.items():
         torch.manual_seed(0)
-        model = fit(Network(kind(16, 32), kind(32, 4)), x, near, y, training, validation, size)
+        model = fit(Network(kind(16, 32), kind(32, 4)), x, near, y, *parts, size)
         print(f"{name:14} {accuracy(model, x, near, y, test):.2f} of unseen nodes right")

@@ -179,7 +179,30 @@ def _batched_by_parts(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> T
     return torch.cat([part + n_nodes[:g].sum() for g, part in enumerate(parts)], dim=1)
 
 
+def _class_by_class(right: Tensor, y: Tensor) -> Tensor:
+    found = [right[y == k].double().mean().item() for k in range(int(y.max()) + 1) if (y == k).any()]
+    return torch.tensor(sum(found) / len(found))
+
+
+def _with_weights(right: Tensor, y: Tensor) -> Tensor:
+    size = y.bincount()
+    return (right / size[y]).sum() / (size > 0).sum()
+
+
+def _shared_by_table(group: Tensor, training: Tensor, test: Tensor) -> Tensor:
+    same = group[test][:, None] == group[training]
+    return same.any(1).float().mean()
+
+
+def _shared_by_mask(group: Tensor, training: Tensor, test: Tensor) -> Tensor:
+    trained = torch.zeros(int(group.max()) + 1, dtype=torch.bool)
+    trained[group[training]] = True
+    return (trained[group] & test).sum() / test.sum()
+
+
 RIGHT = {
+    "class_average": (_class_by_class, _with_weights),
+    "leaked": (_shared_by_table, _shared_by_mask),
     "along_edges": (_target_by_target, _divided_last, _with_the_library),
     "gat_scores": (_bent_by_hand, _one_product, _with_a_slope),
     "sum_of_messages": (_summed(), _messages_by_loop, asked._messages_by_table),
