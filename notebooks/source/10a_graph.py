@@ -128,7 +128,7 @@ In **message passing** each edge carries a message from its source to its target
 
 $$\text{out}_i = \sum_{j \to i} w_{ij}\, W x_j$$
 
-Which weights? A **GCN** (graph convolutional network) has fixed ones, $1 / \sqrt{d_i d_j}$. The **degree** $d_i$ counts the edges that arrive at $i$. So a source that many hear counts for less with each of them. By hand: Mr. Hi says 1, the president says $-1$, all others say 0, and $W = 1$. With these weights, what arrives at 11, and what at 8?
+Which weights? A **GCN** (graph convolutional network) has fixed ones, $1 / \sqrt{d_i d_j}$. The **degree** $d_i$ counts the edges that arrive at $i$. So a source that many hear counts for less with each of them, and a target that hears many is not swamped. By hand: Mr. Hi says 1, the president says $-1$, all others say 0, and $W = 1$. With these weights, what arrives at 11, and what at 8?
 """
 
 # %%
@@ -370,6 +370,14 @@ for name, some in {"nobody": nobody, "everybody": everybody}.items():
 alone = [trained_on(nobody, DotLayer, seed) for seed in range(3)]
 shared = [trained_on(everybody, DotLayer, seed) for seed in range(3)]
 assert max(loss for _, loss in alone) < 0.1 and min(loss for _, loss in shared) > 0.69
+start, _ = trained_on(everybody, DotLayer, 0, steps=1)
+hidden = F.relu(start.first(x, everybody))
+for part, rows in ((start.first, x), (start.last, hidden)):
+    pairs = part.query(rows) @ part.key(rows).T / part.key.out_features**0.5
+    weights = pairs.softmax(-1)
+    assert 0.02 < weights.min() and weights.max() < 0.04
+logits = start(x, everybody)
+assert (logits.amax(0) - logits.amin(0)).max() < 1e-3
 
 # %% [markdown]
 r"""

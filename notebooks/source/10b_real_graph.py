@@ -130,7 +130,7 @@ print(f"edges within a module: {stays:.2f}")
 
 # %% [markdown]
 r"""
-Of 100 edges 97 stay within a chapter. Is that much? Ask what would a graph without meaning have: `shuffled` exchanges the targets of all edges at random, so each node keeps its number of edges, and only 20 stay. So like joins like; such a graph is called **homophilous**. Keep the last line in mind: 94 stay even within a module. (Here a package is one module, and so are modules that repeat each other's docstrings, as gzip, bz2 and lzma do.)
+Of 100 edges 97 stay within a chapter. Is that much? Ask what would a graph without meaning have: `shuffled` exchanges the targets of all edges at random, so each node keeps its number of edges, and only 20 stay. So like joins like; such a graph is called **homophilous**. Keep the last line in mind: 94 stay even within a module. (Here a package is one module, and so are modules that repeat each other's docstrings, as gzip, bz2 and lzma do. `graph.family` numbers them.)
 
 ## 2 · A fair split
 

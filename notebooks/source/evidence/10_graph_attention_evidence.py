@@ -2,7 +2,7 @@
 r"""
 # 10 · Graph attention: evidence
 
-What part [10a](../10a_graph.ipynb) says in a sentence, with protocol, seeds and numbers; what was cut from it; and what the course's sources claim of graphs, with their own sentences. S3 are notes on Hung-yi Lee's lecture on self-attention (2021). ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
+What parts [10a](../10a_graph.ipynb) and [10b](../10b_real_graph.ipynb) say in a sentence, with protocol, seeds and numbers; what was cut from it; and what the course's sources claim of graphs, with their own sentences. S3 are notes on Hung-yi Lee's lecture on self-attention (2021). ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
 <details><summary>中文摘要 · Chinese</summary>
 本页给出第 10 章各个结论的依据:两个标签的实验(四种网络、三个种子、学习率的选择),“分数设为 0”训练后的结果,沿边计算与整张表的等价和开销,GAT 与 GATv2 的差别,掩码与图的对应,十个种子的更大实验,边会误导的情形,以及原文的句子与判定。
@@ -43,7 +43,7 @@ joined = from_edges(loops, n)
 r"""
 ## 1 · Two labels: the protocol
 
-`experiments.camps`. Zachary's club as networkx has it: 34 members, 78 pairs who met, each listed both ways, self-loops added. A member's vector is one-hot. Known are the camps of members 0 and 33; the other 32 are asked for. Five systems of two layers, ELU between them, Adam with one cycle of the rate, 200 steps, the whole graph in each, three seeds:
+Part 10a trains smaller networks in its cells (one head, widths 16 and 2, ReLU). Here are larger ones, `experiments.camps`. Zachary's club as networkx has it: 34 members, 78 pairs who met, each listed both ways, self-loops added. A member's vector is one-hot. Known are the camps of members 0 and 33; the other 32 are asked for. Five systems of two layers, ELU between them, Adam with one cycle of the rate, 200 steps, the whole graph in each, three seeds:
 
 - **graph attention**: 4 heads of width 8 side by side, then 4 heads of width 2, averaged (`TwoLayers`);
 - **GCN**: width 32, then 2, weights $1/\sqrt{d_i d_j}$;
@@ -306,7 +306,7 @@ print("attend with another score, the dense form, the edge form: equal")
 
 # %% [markdown]
 r"""
-Part 10a says that a GAT's queries rank their friends alike, and that GATv2 lifts that limit (Brody, Alon and Yahav 2021: *static* and *dynamic* attention). Eight queries choose among eight keys:
+Part 10a says that a GAT's queries rank their friends alike, and part 10b that GATv2 lifts that limit (Brody, Alon and Yahav 2021: *static* and *dynamic* attention). Eight queries choose among eight keys:
 """
 
 # %%
@@ -784,5 +784,5 @@ r"""
 
 - From the first edition's lesson: the graph of five nodes by hand (section 2), several heads and costs (3), the window as a graph and renumbering (5), ten seeds and even weights (6), edges that mislead (7; part 10b takes them up), cutting edges (8), the claims (9).
 - Departures from the papers: no dropout, no weight decay, no scaling of features. GAT's last layer averages its heads, as in the paper, in `TwoLayers`; `nodes.NodeClassifier` of section 6 has one last head. The club's edges carry no weights here; networkx has how often two met.
-- "Even the GCN" in part 10a: 30 of 32 in every seed, against 31, 31 and 30 for graph attention.
+- From the second edition's 10a: several heads, ELU, GATv2 and the residual path, whose runs section 1 keeps. There the GCN has 30 of 32 in every seed, against 31, 31 and 30 for graph attention; the smaller GCN of part 10a has 31. From its 10b: molecules and pooling (section 9 and two exercises), and a reader of Cora's files, which PyTorch Geometric has.
 """
