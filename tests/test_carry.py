@@ -20,9 +20,12 @@ from lesson_lib.attention import attend
 from lesson_lib.blocks import Transformer
 from lesson_lib.chapters.c06_transformer.experiments.translation import carried_names
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer
+from lesson_lib.chapters.c10_graph_attention import molecules
+from lesson_lib.chapters.c10_graph_attention.real_graph import Fixed, balanced_accuracy
 from lesson_lib.efficient import attend_tiles
+from lesson_lib.graphs import GraphAttention
 from lesson_lib.heads import MultiHeadAttention
-from lesson_lib.masks import causal, padding, window
+from lesson_lib.masks import causal, from_edges, padding, window
 from lesson_lib.models.gpt import GPT
 from lesson_lib.places import ROOT
 from lesson_lib.truncated import attend_window
@@ -35,6 +38,7 @@ FILES = {  # name -> what it may import, its lines at most; in its __main__ what
     "vision": ({"torch", "sklearn"}, 200, ("steps=300", "steps=3")),
     "recurrent": ({"torch", "statistics", "time"}, 220, ("steps=400", "steps=3")),
     "long": ({"torch", "time"}, 200, ("(1024, 2048, 4096)", "(70, 300)")),
+    "graphs": ({"torch"}, 200, ("steps=200", "steps=3")),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -50,7 +54,7 @@ def carried(name: str):
     return module
 
 
-attention, transformer, positions, vision, recurrent, long = map(carried, FILES)
+attention, transformer, positions, vision, recurrent, long, graphs = map(carried, FILES)
 
 
 def test_each_file_is_known():
@@ -763,3 +767,199 @@ def test_global_tokens_are_the_first_real_ones(front):
             may = window(n, 1)
             may[:n_global], may[:, :n_global] = True, True
             assert_close(row[:, keep], attend(alone, alone, alone, mask=may).output)
+
+
+GRAPH = torch.tensor([[0, 1, 1, 2, 3, 5, 5, 3, 0], [1, 0, 2, 1, 4, 0, 3, 3, 2]])  # 3 hears itself, 5 nobody
+KINDS = {"GCN": graphs.GCN, "GAT": graphs.GAT, "GATv2": graphs.GATv2}
+
+
+def graph_layer(kind, **options):
+    """A layer D -> D_V, with heads if it has them; all weights at random, biases too."""
+    made = KINDS[kind](D, D_V, **({} if kind == "GCN" else {"heads": H} | options)).double()
+    torch.manual_seed(0)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+def same_gradients(pairs, inputs):
+    """Equal outputs, and equal gradients, of each pair (output, parameters)."""
+    (first, own), *others = pairs
+    upstream = torch.randn_like(first)
+    wanted = torch.autograd.grad(first, [inputs, *own], upstream, retain_graph=True)
+    for output, parameters in others:
+        assert_close(output, first)
+        found = torch.autograd.grad(output, [inputs, *parameters], upstream, retain_graph=True)
+        for one, other in zip(found, wanted, strict=True):
+            assert_close(one.reshape(other.shape), other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_graph_layer_on_edges_is_the_dense_one(kind):
+    layer, (x,) = graph_layer(kind), tensors((6, D))
+    mask = from_edges(graphs.self_loops(GRAPH, 6), 6)
+    parameters = [*layer.parameters()]
+    same_gradients([(layer(x, GRAPH), parameters), (layer.dense(x, mask), parameters)], x)
+
+
+@pytest.mark.parametrize("kind", ["GAT", "GATv2"])
+def test_graph_attention_is_the_librarys_gradients_too(kind):
+    ours, (x,) = graph_layer(kind), tensors((6, D))
+    theirs = GraphAttention(D, D_V, H, dynamic=kind == "GATv2").double()
+    with torch.no_grad():
+        if kind == "GAT":
+            own = [ours.lin.weight, ours.att_src, ours.att_dst, ours.bias]
+            other = [theirs.project.weight, theirs.score.a_key, theirs.score.a_query, theirs.bias]
+        else:
+            ours.lin_l.bias.zero_(), ours.lin_r.bias.zero_()  # the library's has none
+            own = [ours.lin_l.weight, ours.lin_r.weight, ours.att, ours.bias]
+            other = [theirs.project.weight, theirs.project_query.weight, theirs.score.a_key, theirs.bias]
+        for one, two in zip(own, other, strict=True):
+            two.copy_(one.reshape(two.shape))
+    edges = graphs.self_loops(GRAPH, 6)
+    found = theirs(x, edges)
+    same_gradients([(found.output, other), (ours(x, GRAPH), own)], x)
+    output, (listed, weights) = ours(x, GRAPH, return_attention_weights=True)
+    assert torch.equal(listed, edges) and torch.equal(output, ours(x, GRAPH))
+    assert_close(weights, found.weights)
+
+
+def test_a_gcn_is_the_librarys_gradients_too():
+    ours, theirs, (x,) = graph_layer("GCN"), Fixed(D, D_V, 1).double(), tensors((6, D))
+    theirs.load_state_dict({"project.weight": ours.lin.weight, "project.bias": ours.bias})
+    loops = graphs.self_loops(GRAPH, 6)
+    own, other = [ours.lin.weight, ours.bias], [theirs.project.weight, theirs.project.bias]
+    same_gradients([(theirs(x, loops), other), (ours(x, GRAPH), own)], x)
+
+
+@pytest.mark.parametrize("concat", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_graph_layers_are_pytorch_geometrics_gradients_too(kind, concat):
+    """Both ways: their weights load here and ours there; first weights are drawn alike."""
+    from torch_geometric import nn as pyg
+
+    options = {} if kind == "GCN" else {"heads": H, "concat": concat}
+    made = {"GCN": pyg.GCNConv, "GAT": pyg.GATConv, "GATv2": pyg.GATv2Conv}[kind]
+    theirs, ours = made(D, D_V, **options).double(), graph_layer(kind, concat=concat)
+    theirs.load_state_dict(ours.state_dict())
+    ours.load_state_dict(theirs.state_dict())
+    names, (x,) = dict(ours.named_parameters()), tensors((6, D))
+    other = dict(theirs.named_parameters())
+    pairs = [
+        (theirs(x, GRAPH), [other[name] for name in names]),
+        (ours(x, GRAPH), [*names.values()]),
+    ]
+    same_gradients(pairs, x)
+    spread = {
+        name: [made(97, 8, **options).state_dict()[name].std() for made in (made, KINDS[kind])]
+        for name in names
+        if "bias" not in name
+    }
+    for name, (wanted, found) in spread.items():
+        assert 0.75 < found / wanted < 1.33, name
+
+
+def test_large_scores_do_not_overflow_along_edges():
+    scores = torch.tensor([[1000.0], [1001.0], [-1000.0]], requires_grad=True)
+    weights = graphs.edge_softmax(scores, torch.tensor([0, 0, 2]), 4)
+    assert_close(weights[:, 0], torch.tensor([0.2689, 0.7311, 1.0]), atol=1e-4, rtol=0)
+    assert torch.autograd.grad(weights[1].sum(), scores)[0].isfinite().all()
+
+
+def many_nodes(n=40, e=200):
+    generator = torch.Generator().manual_seed(3)
+    return torch.randint(n, (2, e), generator=generator), torch.randn(n, D, generator=generator).double()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sampled_neighbours_are_enough_if_all_are_taken(kind):
+    edges, x = many_nodes()
+    torch.manual_seed(0)
+    network = graphs.Network(KINDS[kind](D, 8), KINDS[kind](8, 3)).double().eval()
+    nodes = torch.tensor([31, 4, 17])
+    numbers, near = graphs.sampled(edges, nodes, (99, 99))
+    assert torch.equal(numbers[:3], nodes) and len(numbers.unique()) == len(numbers) < 40
+    same = torch.allclose(network(x[numbers], near)[:3], network(x, edges)[nodes])
+    assert same == (kind != "GCN")  # whose degrees are the sample's
+
+
+def test_a_sample_keeps_so_many_edges_of_the_graph():
+    edges, _ = many_nodes()
+    known = {(s, t) for s, t in edges.T.tolist()}
+    drawn = set()
+    for seed in range(30):
+        generator = torch.Generator().manual_seed(seed)
+        numbers, near = graphs.sampled(edges, torch.tensor([5, 9]), (2, 3), generator)
+        assert {tuple(pair) for pair in numbers[near].T.tolist()} <= known
+        into = near[1].bincount(minlength=len(numbers))
+        assert into[:2].max() <= 2 and into.max() <= 3
+        drawn |= set(numbers[near[0][near[1] == 0]].tolist())
+    assert drawn == set(edges[0][edges[1] == 5].tolist())  # each neighbour has its turn
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_graph_in_a_batch_is_as_if_alone(kind):
+    made = [(one.x.double(), one.edge_index) for one in molecules.twins(4)]
+    torch.manual_seed(0)
+    network = graphs.Network(KINDS[kind](3, 8), KINDS[kind](8, 2)).double().eval()
+    together = network(*graphs.joined(made))
+    for row, (x, edges) in zip(together, made, strict=True):
+        assert_close(row, network(x, edges).mean(0))
+
+
+def test_graphs_are_learned_in_batches():
+    """Is N bound to O? Counts of atoms cannot tell; a network without edges guesses."""
+    made = molecules.twins(150)
+    y, found = torch.tensor([int(one.joined) for one in made]), {}
+    for name, listed in (("edges", slice(None)), ("none", slice(0))):
+        torch.manual_seed(0)
+        network = graphs.Network(graphs.GATv2(3, 16), graphs.GATv2(16, 2), dropout=0.0)
+        optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+        pairs = [(one.x, one.edge_index[:, listed]) for one in made]
+        for _ in range(150):
+            some = torch.randint(200, (50,)).tolist()
+            loss = F.cross_entropy(network(*graphs.joined([pairs[i] for i in some])), y[some])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        guesses = network(*graphs.joined(pairs[200:])).argmax(-1)
+        found[name] = (guesses == y[200:]).double().mean().item()
+    assert found["none"] == 0.5 and found["edges"] > 0.8, found
+
+
+def test_no_group_stands_on_two_sides_and_each_class_on_all():
+    group = torch.randint(20, (300,), generator=torch.Generator().manual_seed(0))
+    y = group % 2
+    parts = graphs.split_by_group(group, y)
+    assert torch.equal(sum(part.long() for part in parts), torch.ones(300, dtype=torch.long))
+    sides = [set(group[part].tolist()) for part in parts]
+    assert [len(side) for side in sides] == [12, 4, 4] and len(set.union(*sides)) == 20
+    assert [sum(one % 2 for one in side) for side in sides] == [6, 2, 2]
+    assert not torch.equal(graphs.split_by_group(group, y, seed=1)[0], parts[0])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_shuffled_edges_keep_degrees(share):
+    edges, _ = many_nodes()
+    other = graphs.shuffled(edges, share)
+    assert torch.equal(other[0], edges[0]) and torch.equal(other[1].bincount(), edges[1].bincount())
+    assert share - 0.1 < (other[1] != edges[1]).double().mean() <= share
+
+
+def test_accuracy_is_balanced_and_fit_keeps_the_best():
+    edges, x = many_nodes()
+    y, nodes = torch.arange(40) % 7 // 3, torch.arange(40) < 30
+    torch.manual_seed(0)
+    network = graphs.Network(graphs.GAT(D, 8, heads=2), graphs.GAT(16, 3)).double()
+    wanted = balanced_accuracy(network.eval()(x, edges), y, nodes)
+    assert graphs.accuracy(network, x, edges, y, nodes) == pytest.approx(wanted)
+    first = [parameter.clone() for parameter in network.parameters()]
+    for size in (None, 8):
+        scores = []
+        for steps in (3, 5, 20):
+            for parameter, value in zip(network.parameters(), first, strict=True):
+                parameter.data.copy_(value)
+            torch.manual_seed(1)  # dropout
+            graphs.fit(network, x, edges, y, nodes, ~nodes, size, steps=steps)
+            scores.append(graphs.accuracy(network, x, edges, y, ~nodes))
+        assert scores[2] >= scores[1]  # of the weights after steps 5, 10, 15 and 20

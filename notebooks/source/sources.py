@@ -58,5 +58,5 @@ five_texts.path()
 
 # %% [markdown]
 r"""
-About 250 minutes with what you predict and write. It leaves out what the texts do not have: learned glimpses, what trains and what does not, real graphs, today's models.
+About 270 minutes with what you predict and write. It leaves out what the texts do not have: learned glimpses, what trains and what does not, real graphs, today's models.
 """

@@ -1,6 +1,6 @@
-"""The networks of part 10a: two layers of graph attention, and what they are compared with. All have a first
-layer of 4 heads of width 8, ELU, and a second one whose 4 heads are averaged (the GCN has no heads: width 32,
-then the classes)."""
+"""The networks of 10a's evidence: two layers of graph attention, and what they are compared with. All have a
+first layer of 4 heads of width 8, ELU, and a second one whose 4 heads are averaged (the GCN has no heads: its
+width is 32, then the classes)."""
 
 import torch
 import torch.nn.functional as F

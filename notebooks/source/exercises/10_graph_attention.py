@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · Graph attention: exercises
 #
-# Eight exercises, about 60 minutes. They follow part 10a; best in this order, and the last two, the hardest, may wait.
+# Ten exercises, about 70 minutes. The first eight follow part [10a · graph](../10a_graph.ipynb), best in this order; of these the last two are the hardest, and may wait. The ninth and the tenth take many small graphs at once, for questions about whole graphs.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -72,6 +72,17 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # `edge_index[1].bincount(minlength=n)` counts.
 
 
+# %% [markdown] tags=["exercise:batch_graphs"]
+# Chemists ask about whole graphs. A molecule is a graph of atoms, and its edges are bonds. A layer takes many molecules at once, if they stand side by side as **one graph whose parts are not joined**. `edge_index` holds
+# the edges of several graphs, one after the other, and each graph counts its own nodes from 0; `n_nodes` and `n_edges` say how many nodes and edges each has. **Write the edges of the one graph**: add to each number the
+# nodes of the graphs before it. For CNO and NCO, `n_nodes` is [3, 3] and `n_edges` is [4, 4]; the C of the second, number 1 there, becomes 4.
+
+
+# %% [markdown] tags=["exercise:pool_mean"]
+# We want one answer for each molecule, and have a row for each atom. **Pooling** makes one row of them. `graph[i]` says to which graph node i belongs, and none is empty. **Write the mean of the rows of each graph.** What
+# does a mean forget? How many atoms there were.
+
+
 # %% [markdown]
 # ## What you should remember
 #
@@ -85,5 +96,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 6. Edges say who, not who is alike. Attention averages neighbours: keep the node's own features beside the average. With two classes an even mix is the worst case.
 # 7. Gather, exp, index_add, divide. Subtract each target's own maximum, begun at -inf.
 # 8. GCN, with each row divided by its sum, is attention with the score $-\frac{1}{2} \ln d_j$: the degree decides, the content never.
+# 9. A batch of graphs is one graph whose parts are not joined.
+# 10. A property of a whole graph needs one row for all of its nodes: add up by the number of the graph, divide by its nodes.
 #
 # </details>

@@ -108,31 +108,35 @@ def _by_logsumexp(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
     return torch.cat(parts)[order.argsort()]
 
 
-def _target_by_target(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+def _target_by_target(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
     """A softmax for each node that hears somebody."""
-    made = value.new_zeros(len(query), value.shape[1])
+    made = torch.zeros_like(value)
     for i in edge_index[1].unique().tolist():
-        near = edge_index[0, edge_index[1] == i]
-        scores = key[near] @ query[i] / key.shape[1] ** 0.5
-        made[i] = scores.softmax(0) @ value[near]
+        near = edge_index[1] == i
+        made[i] = scores[near].softmax(0) @ value[edge_index[0, near]]
     return made
 
 
-def _divided_last(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+def _divided_last(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
     """Messages and shares are summed first; the division comes at the end."""
     j, i = edge_index
-    shares = torch.exp(torch.einsum("ed,ed->e", query[i], key[j]) / key.shape[-1] ** 0.5)
     counted = torch.cat([value, torch.ones_like(value[:, :1])], 1)
-    summed = torch.zeros_like(counted).index_add(0, i, shares[:, None] * counted[j])
+    summed = torch.zeros_like(counted).index_add(0, i, scores.exp()[:, None] * counted[j])
     return summed[:, :-1] / summed[:, -1:].clamp(min=1e-30)
 
 
-def _with_the_library(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
-    return attend_edges(query[:, None], key[:, None], value[:, None], edge_index).output[:, 0]
+def _with_the_library(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+    return attend_edges(
+        value[:, None],
+        value[:, None],
+        value[:, None],
+        edge_index,
+        score=lambda q, k: scores[:, None, None, None],
+    ).output[:, 0]
 
 
 def _bent_by_hand(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) -> Tensor:
-    """Edge by edge, the bend written as a maximum."""
+    """Edge by edge, LeakyReLU written as a maximum."""
     j, i = edge_index
     summed = (z[i] * a_query).sum(-1) + (z[j] * a_key).sum(-1)
     return torch.maximum(summed, summed / 5)
@@ -175,7 +179,30 @@ def _batched_by_parts(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> T
     return torch.cat([part + n_nodes[:g].sum() for g, part in enumerate(parts)], dim=1)
 
 
+def _class_by_class(right: Tensor, y: Tensor) -> Tensor:
+    found = [right[y == k].double().mean().item() for k in range(int(y.max()) + 1) if (y == k).any()]
+    return torch.tensor(sum(found) / len(found))
+
+
+def _with_weights(right: Tensor, y: Tensor) -> Tensor:
+    size = y.bincount()
+    return (right / size[y]).sum() / (size > 0).sum()
+
+
+def _shared_by_table(group: Tensor, training: Tensor, test: Tensor) -> Tensor:
+    same = group[test][:, None] == group[training]
+    return same.any(1).float().mean()
+
+
+def _shared_by_mask(group: Tensor, training: Tensor, test: Tensor) -> Tensor:
+    trained = torch.zeros(int(group.max()) + 1, dtype=torch.bool)
+    trained[group[training]] = True
+    return (trained[group] & test).sum() / test.sum()
+
+
 RIGHT = {
+    "class_average": (_class_by_class, _with_weights),
+    "leaked": (_shared_by_table, _shared_by_mask),
     "along_edges": (_target_by_target, _divided_last, _with_the_library),
     "gat_scores": (_bent_by_hand, _one_product, _with_a_slope),
     "sum_of_messages": (_summed(), _messages_by_loop, asked._messages_by_table),

@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -10,22 +9,14 @@ from lesson_lib.chapters.c10_graph_attention.questions.exercises import LN_3
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
-from lesson_lib.masks import from_edges
 
 
-def along_edges(
-    query: Float[Tensor, "n d_k"],
-    key: Float[Tensor, "n d_k"],
-    value: Float[Tensor, "n d_v"],
-    edge_index: Int[Tensor, "2 edges"],
-) -> Float[Tensor, "n d_v"]:
+def along_edges(scores, value, edge_index):
     source, target = edge_index
-    scores = (query[target] * key[source]).sum(-1) / key.shape[-1] ** 0.5
     shares = scores.exp()
-    total = torch.zeros(len(query)).index_add(0, target, shares)
-    weights = shares / total[target]
-    messages = weights[:, None] * value[source]
-    return torch.zeros(len(query), value.shape[1]).index_add(0, target, messages)
+    total = torch.zeros(len(value)).index_add(0, target, shares)
+    messages = (shares / total[target])[:, None] * value[source]
+    return torch.zeros(len(value), value.shape[1]).index_add(0, target, messages)
 
 
 def _edges(*pairs: tuple[int, int]) -> Tensor:
@@ -43,34 +34,25 @@ def _at_random(draw: Draw, n: int) -> Tensor:
     return edges[draw(2, len(edges)).argsort()].T.contiguous()
 
 
-def _nodes(seed: int, n: int, d_k: int, d_v: int, edge_index: Tensor, draw: Draw = drawn) -> Case:
-    shapes = {"query": (n, d_k), "key": (n, d_k), "value": (n, d_v)}
-    made = {name: draw(seed + i, *shape) for i, (name, shape) in enumerate(shapes.items())}
-    return made | {"edge_index": edge_index}
+def _listed(scores: Tensor, value: Tensor, edge_index: Tensor) -> Case:
+    return {"scores": scores, "value": value, "edge_index": edge_index}
 
 
-def _one_number(query: list[float], key: list[float], value: list[float], *pairs: tuple[int, int]) -> Case:
-    made = {name: table(x)[:, None] for name, x in (("query", query), ("key", key), ("value", value))}
-    return made | {"edge_index": _edges(*pairs)}
+def _given(scores: list[float], value: list[float], *pairs: tuple[int, int]) -> Case:
+    return _listed(table(scores), table(value)[:, None], _edges(*pairs))
 
 
-def _by_table(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
-    return attend(query, key, value, mask=from_edges(edge_index, len(query))).output
-
-
-def _of_all(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
-    return attend(query, key, value).output
+def _by_table(scores: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+    """All pairs in a table, with -inf where no edge is."""
+    pairs = scores.new_full((len(value), len(value)), -torch.inf)
+    pairs[edge_index[1], edge_index[0]] = scores
+    return attend(value, value, value, score=lambda q, k: pairs, mask=pairs > -torch.inf).output
 
 
 LN_2 = 0.6931472
 
 
-def gat_scores(
-    z: Float[Tensor, "n d"],
-    a_query: Float[Tensor, " d"],
-    a_key: Float[Tensor, " d"],
-    edge_index: Int[Tensor, "2 edges"],
-) -> Float[Tensor, " edges"]:
+def gat_scores(z, a_query, a_key, edge_index):
     source, target = edge_index
     return F.leaky_relu((z @ a_query)[target] + (z @ a_key)[source], 0.2)
 
@@ -93,14 +75,7 @@ def _all_pairs(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) ->
     return scores[edge_index[1], edge_index[0]]
 
 
-MIXED_2 = _edges((1, 0), (2, 1), (3, 0), (5, 3), (5, 1), (5, 0), (0, 2), (3, 1))
-
-
-def along_edges_2(
-    scores: Float[Tensor, " edges"],
-    value: Float[Tensor, "n d"],
-    edge_index: Int[Tensor, "2 edges"],
-) -> Float[Tensor, "n d"]:
+def along_edges_2(scores, value, edge_index):
     source, target = edge_index
     shares = scores.exp()
     total = torch.zeros(len(value)).index_add(0, source, shares)
@@ -108,16 +83,7 @@ def along_edges_2(
     return torch.zeros(len(value), value.shape[1]).index_add(0, target, messages)
 
 
-def _given(scores: list[float], value: list[float], *pairs: tuple[int, int]) -> Case:
-    return {"scores": table(scores), "value": table(value)[:, None], "edge_index": _edges(*pairs)}
-
-
-def gat_scores_2(
-    z_query: Float[Tensor, "n d"],
-    z_key: Float[Tensor, "n d"],
-    a: Float[Tensor, " d"],
-    edge_index: Int[Tensor, "2 edges"],
-) -> Float[Tensor, " edges"]:
+def gat_scores_2(z_query, z_key, a, edge_index):
     source, target = edge_index
     return F.leaky_relu(z_query[target] + z_key[source], 0.2) @ a
 
@@ -131,17 +97,14 @@ CODE = {
     "along_edges": Code(
         solution=along_edges,
         cases=(
-            lambda: [_one_number([1, 0, 0], [0, 0, LN_2], [7, 30, 60], (1, 0), (2, 0))],
-            lambda: [
-                _one_number([1, 1, 0], [0, LN_2, 0], [9, 30, 60], (1, 0), (0, 1), (2, 0), (1, 1), (2, 1))
-            ],
-            lambda: [_nodes(21, 6, 3, 2, MIXED), _nodes(31, 6, 2, 2, MIXED)],
+            lambda: [_given([0, LN_2], [7, 30, 60], (1, 0), (2, 0))],
+            lambda: [_given([0, 0, LN_2, LN_2, 0], [9, 30, 60], (1, 0), (0, 1), (2, 0), (1, 1), (2, 1))],
+            lambda: [_listed(drawn(21, 8), drawn(22, 6, 2), MIXED)],
         ),
-        wrong=(_of_all,),
         reference=_by_table,
         hidden=lambda draw: [
-            _nodes(3, 9, 5, 3, _at_random(draw, 9), draw),
-            _nodes(13, 7, 2, 5, _at_random(draw, 7), draw),
+            _listed(draw(3, edges.shape[1]), draw(4, n, d), edges)
+            for n, d, edges in ((9, 3, _at_random(draw, 9)), (7, 5, _at_random(draw, 7)))
         ],
     ),
     "along_edges_2": Code(
@@ -149,7 +112,7 @@ CODE = {
         cases=(
             lambda: [_given([0, LN_3], [40, 5, 7], (0, 1), (0, 2))],
             lambda: [_given([0, 1, LN_3, 0], [40, 8, 7], (0, 1), (1, 2), (0, 2), (1, 0))],
-            lambda: [{"scores": drawn(41, 8), "value": drawn(42, 6, 2), "edge_index": MIXED_2}],
+            lambda: [_listed(drawn(41, 8), drawn(42, 6, 2), MIXED)],
         ),
     ),
     "gat_scores": Code(
@@ -175,7 +138,7 @@ CODE = {
                     "z_query": drawn(51, 6, 3),
                     "z_key": drawn(52, 6, 3),
                     "a": drawn(53, 3),
-                    "edge_index": MIXED_2,
+                    "edge_index": MIXED,
                 }
             ],
         ),
