@@ -7,7 +7,7 @@
 #
 # [messages]
 # says = "message passing: gather at the source, weigh, add at the target with index_add"
-# motive = "what arrives at 11, and what at 8"
+# motive = "A member should also hear itself"
 # shown = "arrived[11]"
 # action = 'def along_edges('
 #
@@ -37,13 +37,13 @@
 #
 # [seeds]
 # says = "learned weights placed no more than fixed ones, and where neighbours disagree the seed decided"
-# motive = "Perhaps it places member 8 rightly"
+# motive = "places member 8 rightly"
 # shown = "dot products, seed"
 # action = 'predict("fixed_or_chosen")'
 #
 # [gat]
 # says = "a GAT's score is a sum: LeakyReLU(a_query z_i + a_key z_j), two numbers for each node"
-# motive = "can be had for less"
+# motive = "A cheaper score"
 # shown = "class GATLayer"
 # action = 'def gat_scores('
 #
@@ -63,7 +63,7 @@
 # says = "an undirected graph that names each pair once leaves nodes that hear nobody"
 # motive = "One trap has no error message"
 # shown = "once[1].bincount"
-# action = "look who hears nobody"
+# action = "Who hears nobody then"
 # ///
 
 # %% [markdown]
@@ -107,7 +107,7 @@ camps_figures.puzzle(club)
 
 # %% [markdown]
 r"""
-Wayne Zachary watched this club from 1970 to 1972. Member 0 is its instructor, Mr. Hi. Member 33 is its president, who led the officers. Member 11 hangs on a single line; 8 met both leaders.
+Member 0 is the club's instructor, Mr. Hi. Member 33 is its president, who led the officers. Member 11 hangs on a single line; 8 met both leaders.
 
 ## 1 · Messages along edges
 
@@ -128,7 +128,7 @@ In **message passing** each edge carries a message from its source to its target
 
 $$\text{out}_i = \sum_{j \to i} w_{ij}\, W x_j$$
 
-Which weights? A **GCN** (graph convolutional network) has fixed ones, $1 / \sqrt{d_i d_j}$. The **degree** $d_i$ counts the edges that arrive at $i$. So a source that many hear counts for less with each of them, and a target that hears many is not swamped. By hand: Mr. Hi says 1, the president says $-1$, all others say 0, and $W = 1$. With these weights, what arrives at 11, and what at 8?
+Which weights? A **GCN** (graph convolutional network) has fixed ones, $1 / \sqrt{d_i d_j}$. The **degree** $d_i$ counts the edges that arrive at $i$. Here hearing is mutual, so a source that many hear counts for less with each of them, and a target that hears many keeps its sum small. By hand: Mr. Hi says 1, the president says $-1$, all others say 0, and $W = 1$. With self-loops Mr. Hi has degree 17, the president 18, member 11 has 2 and member 8 has 6. What arrives at 11, and what at 8? (`index_add(0, target, messages)` adds each message to the row of its target.)
 """
 
 # %%
@@ -150,7 +150,7 @@ show(at_11=arrived[11], at_8=arrived[8])
 
 # %% [markdown]
 r"""
-`index_add(0, target, messages)` adds each message to the row of its target. Mr. Hi has degree 17 and member 11 has degree 2, so $1/\sqrt{34} = «0.17»$ arrives at 11. Member 8 hears both leaders, of degrees 17 and 18, and their messages nearly cancel.
+At 11 arrives $1/\sqrt{17 \cdot 2} = «0.17»$. At 8 the leaders' messages nearly cancel.
 
 Now let a network learn. Row $j$ of `club.x` only says who member $j$ is: a 1 in column $j$, and 0 elsewhere. Only two labels are known, the leaders' camps, so the loss asks at these two nodes. But the network knows all edges, and answers for each node. This is called **semi-supervised node classification**.
 """
@@ -217,7 +217,7 @@ From two labels the GCN places 31 of the other 32 rightly, with each of three se
 
 ## 2 · A softmax for each target
 
-In a GCN the degrees decide how much is heard. In attention the vectors do. Perhaps it places member 8 rightly? It needs a mask: `from_edges(edges, 34)` is True in row $i$, column $j$ where $i$ hears $j$. All others should get weight 0. Somebody writes `scores * mask`.
+In a GCN the degrees decide how much is heard. In attention queries and keys do. Perhaps attention places member 8 rightly? It needs a mask: `from_edges(edges, 34)` is True in row $i$, column $j$ where $i$ hears $j$. All others should get weight 0. Somebody writes `scores * mask`.
 """
 
 # %%
@@ -276,7 +276,7 @@ print("the same outputs from", edges.shape[1], "scores in place of", 34 * 34)
 
 # %% [markdown]
 r"""
-For 100,000 nodes that hear ten each, a million scores replace ten billion. Now train it as before:
+Now train it as before:
 """
 
 # %%
@@ -295,7 +295,7 @@ The learned weights place no more members than the fixed ones: 30 or 31 of 32. B
 
 ## 3 · The score of a graph attention network
 
-A product of two rows for each edge can be had for less. A **GAT** (graph attention network, 2017) has one matrix for queries, keys and values, $z_i = W x_i$. Two learned vectors, $a_{\text{query}}$ and $a_{\text{key}}$, make two numbers of each node. The score is their sum, put through LeakyReLU:
+A cheaper score needs no product of two rows for each edge. A **GAT** (graph attention network, 2017) has one matrix for queries, keys and values, $z_i = W x_i$. Two learned vectors, $a_{\text{query}}$ and $a_{\text{key}}$, make two numbers of each node, once. An edge's score is a sum of two such numbers, put through LeakyReLU:
 
 $$s_{ij} = \text{LeakyReLU}(a_{\text{query}} \cdot z_i + a_{\text{key}} \cdot z_j)$$
 
@@ -350,11 +350,11 @@ assert min(found) >= 26 and sorted(found)[1] >= 28
 
 # %% [markdown]
 r"""
-Your two functions are a graph attention network. Here it errs a little more often than the GCN, and again the seed decides at whom.
+Your two functions are a GAT. It makes nine errors in three runs, where the GCN made three, and again the seed decides at whom.
 
 ## 4 · Take the edges away
 
-Was it the edges? Change nothing but the list of edges. `nobody` has self-loops alone, so each member hears only itself. `everybody` has all 34 · 34 edges, which is full attention: a table without a mask is a graph, too.
+Was it the edges? Change nothing but the list of edges. `nobody` has self-loops alone, so each member hears only itself. `everybody` has all 34 · 34 edges: attention without a mask is a graph with all edges.
 """
 
 # %%
@@ -381,13 +381,13 @@ assert (logits.amax(0) - logits.amin(0)).max() < 1e-3
 
 # %% [markdown]
 r"""
-With nobody's edges the loss is nearly 0, so both labels are learned. But half of the others are wrong: nothing says who belongs to whom. **Here the graph did the work.**
+With nobody's edges the loss is nearly 0, so both labels are learned. But half of the others are wrong, for nothing says who belongs to whom. With the true edges a label reaches those who hear the leader, and in the second layer those who hear them. **Here the graph did the work.**
 
-With everybody's edges not even the labels are learned. Before training, each member gives all 34 about the same weight, 1/34, in both layers. So all end with nearly the same logits, and share one probability $p$ of Mr. Hi's camp. His label raises $p$, the president's lowers it: the loss is $-\frac{1}{2}(\ln p + \ln(1 - p))$, smallest at $p = 1/2$, where it is $\ln 2 = 0.69$. (From larger first weights, Xavier's, it fell after ‹500› to ‹1,400› steps; the others were still guessed.)
+With everybody's edges not even the labels are learned. Before training, each member gives all 34 about the same weight, 1/34, in both layers. So all end with nearly the same logits, and one probability for all can do no better than 1/2, with a loss of $\ln 2$ = 0.69. In 200 steps the network does not get away from there. It gives all one camp, so 17 are wrong.
 
 ## In real work
 
-One trap has no error message. Many files name each pair of an undirected graph only once, as networkx does. Make a list of edges of it, look who hears nobody, and train:
+One trap has no error message. Many files name each pair only once, as networkx does. Suppose that we train on such a list. Who hears nobody then?
 """
 
 # %%
@@ -406,11 +406,11 @@ assert found[0] <= 30 and found[1] >= 33
 
 # %% [markdown]
 r"""
-**"An edge from $j$ to $i$ means that $j$ looks at $i$."** The target hears. In this list the smaller number of each pair stands first, as source. The dot products now err at seven members. But the GCN errs at none! Since 8 is smaller than 33, member 8 no longer hears the president. A bug can look like progress, so count who hears nobody before you train. The cure is the line with `flip`.
+**"An edge from $j$ to $i$ means that $j$ looks at $i$."** The target hears. In this list the smaller number of each pair stands first, as source, so no small number hears a larger one. The dot products err at seven members now. But the GCN errs at none: for it this bug happens to remove what the president said to 8. A bug can look like progress, so count who hears nobody before you train. The cure is the line with `flip`.
 
 ## To carry away
 
-`notebooks/carry/graphs.py` has GCN, GAT and GATv2 with several heads, batches and the loop, in plain torch. It uses the names of PyTorch Geometric, the common graph library: its `GATConv(34, 8, heads=4)` can stand in the place of `GAT(34, 8, heads=4)`, and takes its weights. This is the file's softmax:
+`notebooks/carry/graphs.py` has these layers with several heads, batches and the loop, in plain torch. It uses the names of PyTorch Geometric, the common graph library: its `GATConv(34, 8, heads=4)` can stand in the place of `GAT(34, 8, heads=4)`, and takes its weights. It adds self-loops. This is the file's softmax; it subtracts each target's largest score (`amax`) before exp:
 """
 
 # %%
@@ -424,7 +424,7 @@ show_source(carried.edge_softmax)
 r"""
 ## The club once more
 
-Member 11 met only Mr. Hi, and followed him. All networks say so. And 8? Here are its weights in the first layer of the dot products, a column for each neighbour, and its probability to follow Mr. Hi:
+Member 11 met only Mr. Hi, and followed him. Every network with the true edges says so. And 8? Here are its weights in the first layer of the dot products, a column for each neighbour, and its probability to follow Mr. Hi:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -445,9 +445,9 @@ assert chances[0] > 0.9 and chances[2] < 0.1 and p < 0.5
 
 # %% [markdown]
 r"""
-With seed 0, member 8 gives Mr. Hi (0) a weight of «0.80», and the network is sure of his camp. Cut this one edge, and it is sure of the other. With seed 2 he gets «0.07», and it is sure of the officers. Both networks fit the two labels. So their weights do not explain member 8: edges and labels leave his camp open.
+With seed 0, member 8 gives Mr. Hi (0) a weight of «0.80», and the network is sure of his camp. Cut this one edge, and it is sure of the other. With seed 1 he still has the largest weight, and the network says officers. With seed 2 he gets «0.07», and it is sure of the officers. All three fit the two labels. So a weight may explain a network, and not the man.
 
-Zachary's own model erred at the same member. He reports that 8 leaned to the officers. But 8 was three weeks from his black belt, and the officers' club would have made him begin again. He stayed with Mr. Hi. No edge says that.
+Wayne Zachary watched the club from 1970 to 1972. He reports that 8 leaned to the officers. But 8 was three weeks from his black belt, and the officers' club would have made him begin again. He stayed with Mr. Hi. No edge says that.
 
 **To remember.** A graph is a list of who hears whom; attention along it asks nobody else.
 

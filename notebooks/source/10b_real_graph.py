@@ -7,13 +7,13 @@
 #
 # [homophilous]
 # says = "homophilous: like joins like; the share is read beside the share in a shuffled graph"
-# motive = "what would a graph without meaning have"
+# motive = "Is that much?"
 # shown = "edges within a chapter"
 # action = 'predict("wrong_edges")'
 #
 # [balanced]
 # says = "balanced accuracy counts each class the same, so a constant answer has 1 / classes"
-# motive = "the large ones would decide"
+# motive = "The large ones would dominate"
 # shown = "0.14"
 # action = "def class_average("
 #
@@ -31,7 +31,7 @@
 #
 # [alone]
 # says = "words alone, the same network without edges, is the control of the edges"
-# motive = "How much of this do the edges do"
+# motive = "How much do the edges add"
 # shown = "alone = edges[:, :0]"
 # action = 'predict("held_out_modules")'
 #
@@ -70,7 +70,7 @@
 r"""
 {title}
 
-Nine words, in alphabetical order, are all that a network gets of a Python function. Which chapter of Python's manual describes it?
+Nine words, in alphabetical order, are all that a network gets of a Python function. They are from its **docstring**, the text that says what it does. Which chapter of Python's manual describes it?
 
 **Afterwards you can** split a graph so that no label leaks; say with controls what words, edges and attention did; train on your own graph with PyTorch Geometric.
 
@@ -114,7 +114,7 @@ The riddle is `statistics.stdev`, the standard deviation, from the chapter "numb
 
 ## 1 · A graph with text
 
-The nodes are 2,339 functions, methods and classes of Python's standard library. Two are joined, both ways, if the code of one uses the other, or if a class has a method. Row $i$ of `x` has a column for each of 1,008 words; it is above 0 where node $i$'s docstring, the text that says what it does, has the word. (Words of three letters or more, from the docstrings of at least four modules; names of modules in this graph are left out.) The class `y` is the chapter of the manual.
+The nodes are 2,339 functions, methods and classes of Python's standard library. Two are joined, both ways, if the code of one uses the other, or if a class has a method. Row $i$ of `x` has a column for each of 1,008 words; it is above 0 where node $i$'s docstring has the word. (Words of three letters or more, from the docstrings of at least four modules; names of modules in this graph are left out.) The label `y` is the chapter of the manual.
 """
 
 # %%
@@ -130,11 +130,11 @@ print(f"edges within a module: {stays:.2f}")
 
 # %% [markdown]
 r"""
-Of 100 edges 97 stay within a chapter. Is that much? Ask what would a graph without meaning have: `shuffled` exchanges the targets of all edges at random, so each node keeps its number of edges, and only 20 stay. So like joins like; such a graph is called **homophilous**. Keep the last line in mind: 94 stay even within a module. (Here a package is one module, and so are modules that repeat each other's docstrings, as gzip, bz2 and lzma do. `graph.family` numbers them.)
+Of 100 edges 97 stay within a chapter. Is that much? What would a graph without meaning have? `shuffled` exchanges the targets of all edges at random, so each node keeps its number of edges, and only 20 stay. So like joins like; such a graph is called **homophilous**. Keep the last line in mind: 94 stay even within a module. (Here a package is one module, and so are modules that repeat each other's docstrings, as gzip, bz2 and lzma do. `graph.family` numbers them.)
 
 ## 2 · A fair split
 
-Training nodes teach, validation nodes say which weights to keep, test nodes judge. Chapters differ in size: "protocols" has 675 nodes, "language" 129. In a share of right answers the large ones would decide. So take the share in each chapter, and average these. This is **balanced accuracy**; a constant answer has 1/7 = 0.14.
+Training nodes teach, validation nodes say which weights to keep, test nodes judge. Chapters differ in size: "protocols" has 675 nodes, "language" 129. The large ones would dominate a share of right answers. So take the share in each chapter, and average these. This is **balanced accuracy**; a constant answer has 1/7 = 0.14, or 1/6 where a chapter is missing.
 """
 
 # %% [markdown] tags=["exercise:class_average"]
@@ -142,7 +142,7 @@ Training nodes teach, validation nodes say which weights to keep, test nodes jud
 
 # %% [markdown]
 r"""
-The network is the file's `Network`: two layers, with ELU (a smooth ReLU) and dropout between. Which of its neighbours may a training node hear? All of them: words and edges of test nodes are known beforehand. Only their labels are hidden, so the loss reads the rows of training nodes alone. This is called **transductive** learning.
+The network is the file's `Network`: two layers, with ELU (a smooth ReLU) between, and **dropout**, which in training sets a random half of the numbers to 0. Which of its neighbours may a training node hear? All of them: words and edges of test nodes are known beforehand. Only their labels are hidden, so the loss reads the rows of training nodes alone. This is called **transductive** learning.
 """
 
 # %%
@@ -174,7 +174,7 @@ def learned(edges, layer, parts, seed=0):
 
 # %% [markdown]
 r"""
-How much of this do the edges do? The control is **words alone**: the same network with an empty list of edges. The file's layers add self-loops, so each node then hears itself alone. First split the nodes at random:
+How much do the edges add? The control is **words alone**: the same network with an empty list of edges. The file's layers add self-loops, so each node then hears itself alone. `split_by_group(group, y)` deals whole groups to training, validation and test. First each node is a group of its own:
 """
 
 # %%
@@ -220,11 +220,11 @@ assert scores["GCN"] < 0.55 and scores["words alone"] < scores["GCN"] - 0.05
 
 # %% [markdown]
 r"""
-**"It never trained on these nodes, so the test is fair."** Half of the GCN's score came from relatives. Words alone fall from «0.69» to «0.29», although this network hears nobody. So most of the gift did not come along edges: functions of one module share their words, and whoever has seen some of them knows the chapter of the others. At random, the networks had learned modules rather than chapters. From now on modules are held out.
+**"It never trained on these nodes, so the test is fair."** Half of the GCN's score came from relatives. Words alone fall from «0.69» to «0.29», although this network hears nobody. So most of what was lost had come from words, and not along edges: functions of one module share their words, and whoever has seen some of them knows the chapter of the others. At random, the networks had learned modules rather than chapters. From now on modules are held out.
 
 ## 3 · Words, edges, attention
 
-The neighbours help: «0.44» against «0.29». Their labels are hidden, too, but they bring more words of the same chapter. Was that the attention? There was none, since a GCN's weights are fixed. Now take GAT, and **GATv2**, whose score puts LeakyReLU before the vector: $a \cdot \text{LeakyReLU}(W_{\text{query}}\, x_i + W_{\text{key}}\, x_j)$. Three splits, each with its own start:
+The neighbours help: «0.44» against «0.29». Their labels are hidden, too, but they bring more words of the same chapter. Was that the attention? There was none, since a GCN's weights are fixed. Now take GAT, and **GATv2**, whose score applies LeakyReLU before it multiplies by a vector $a$: $a \cdot \text{LeakyReLU}(W_{\text{query}}\, x_i + W_{\text{key}}\, x_j)$. Three splits, each with its own start:
 """
 
 # %%
@@ -251,7 +251,7 @@ assert all(min(row[k] for row in heard) > words[k] for k in range(3))
 
 # %% [markdown]
 r"""
-Read down each column, because splits differ more than networks. In each, all who hear neighbours are ahead of words alone. But learned weights are ahead of the GCN's in the second split, behind in the first, and about level in the third. **Again the graph did the work.** Where nearly all neighbours are of the right chapter, their plain mean is good, and there is little to choose.
+Read down each column, for each is another split. In each, all who hear neighbours are ahead of words alone. But learned weights are ahead of the GCN's in the second split, behind in the first, and about level in the third: three splits do not rank them. **Again the graph did the work.** Where nearly all neighbours are of the right chapter, there is little to choose.
 
 ## 4 · Edges that mislead
 
@@ -266,9 +266,9 @@ real_graph_figures.misleading()
 
 # %% [markdown]
 r"""
-These are stored runs on three other splits, in which words alone have about ‹0.35›. With half of the edges shuffled, neighbours are worth nothing. With all of them GCN, GAT and GATv2 do worse than words alone.
+These are stored runs on three other splits, in which words alone have about ‹0.35›. With half of the edges shuffled, neighbours are worth nothing. With all of them GCN, GAT and GATv2 do worse than words alone. (The fifth curve comes below.)
 
-**"Attention drops the edges that mislead."** A node would do best to hear itself alone. Can it learn that? Take two nodes $u$ and $v$, each of which hears itself and the other. In a GAT the score is $\text{LeakyReLU}(p_i + r_j)$ (10a), where $r_j$ is the source's number.
+**"Attention drops the edges that mislead."** A node would do best to hear itself alone. Can it learn that? Take two nodes $u$ and $v$, each of which hears itself and the other. In a GAT the score is $\text{LeakyReLU}(p_i + r_j)$ (10a), where $p_i$ is the target's number and $r_j$ the source's.
 """
 
 # %%
@@ -276,7 +276,7 @@ predict("two_joined")
 
 # %% [markdown]
 r"""
-LeakyReLU rises everywhere, so every target ranks its sources by $r$ alone. If $r_u > r_v$, then $u$ prefers $u$, and $v$ prefers $u$, too. So a GAT's head cannot turn both to themselves. In GATv2 it depends on the target which source stands first. On the shuffled graph, how much weight do nodes give themselves that hear two (one neighbour and themselves), or five?
+LeakyReLU rises everywhere, so every target ranks its sources by $r$ alone. If $r_u > r_v$, then $u$ prefers $u$, and $v$ prefers $u$, too. So a GAT's head cannot turn both to themselves. In general a node with a small $r$ stands last for all, for itself, too. GATv2's score does not split into two such numbers, so each target can have a ranking of its own. Do they use it? Take nodes of the shuffled graph that hear two (one neighbour and themselves), or five. How much weight goes to themselves?
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -284,6 +284,7 @@ wrong, own_weight = carried.shuffled(edges), {}
 for name in ("GAT", "GATv2"):
     model, _ = learned(wrong, compared[name][1], by_module)
     with torch.no_grad():
+        # `made` are the layer's edges, with self-loops; a weight for each
         _, (made, weights) = model.first(x, wrong, return_attention_weights=True)
     heard = made[1].bincount()[made[1]]  # of each edge: how many its target hears
     own = made[0] == made[1]
@@ -297,7 +298,7 @@ assert own_weight["GATv2", 5] > own_weight["GAT", 5]
 
 # %% [markdown]
 r"""
-Even weights would be 0.50 and 0.20. GAT stays near them. GATv2 does turn to itself, with «0.71» and «0.36», but a softmax leaves every neighbour some weight, and in the picture it gains nothing by it. What helps is a **skip connection**: a second matrix reads the node's own row, and its result is added to the mixture. In the picture this is "own words beside", dot products with a skip connection. With all edges shuffled it is level with words alone. It has a price: on the real graph it stays a few points behind the others.
+Even weights would be 0.50 and 0.20. GAT stays near them. GATv2 does turn to itself, with «0.71» and «0.36», but a softmax leaves every neighbour some weight, and in the picture it gains nothing by it. The fifth network of the picture, "own words beside", has a **skip connection** (06a): a second matrix reads the node's own row, and its result is added to the mixture. With all edges shuffled it is level with words alone. (Its scores are dot products, too, so the picture does not say which of the two helps.) It has a price: on the real graph it stays a few points behind the others.
 
 ## In real work
 
@@ -319,8 +320,9 @@ training, validation, test = parts
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = GATConv(1008, 8, heads=4)
-        self.last = GATConv(4 * 8, 7)
+        words, classes = data.x.shape[1], int(data.y.max()) + 1
+        self.first = GATConv(words, 8, heads=4)
+        self.last = GATConv(4 * 8, classes)
 
     def forward(self, x, edge_index):
         x = F.elu(self.first(x, edge_index))
@@ -360,11 +362,11 @@ for name, edge_index in controls.items():
     print(f"{name}: {results[name]:.2f}")
 ```
 
-It prints ‹0.42› with edges, ‹0.31› without, ‹0.15› with shuffled ones. The trap is a control that changes two things. `GATConv` adds self-loops by itself, so without edges each node still reads its own words. Set `add_self_loops=False` in both layers, and "no edges" prints ‹0.17›: now the network reads nothing at all, and edges seem to bring more than twice as much as they do. (If PyTorch Geometric is not installed, `GAT as GATConv` from the carried file and `SimpleNamespace as Data` from Python's `types` run in the same program.)
+It prints ‹0.42› with edges, ‹0.31› without, ‹0.15› with shuffled ones. (Its first layer has four heads, where ours had one.) With shuffled edges it does no better than a constant answer: the three modules of one chapter all train, so the test has six chapters, and a constant has 0.17. The trap is a control that changes two things. `GATConv` adds self-loops by itself, so without edges each node still reads its own words. Set `add_self_loops=False` in both layers, and "no edges" prints ‹0.17›: now the network reads nothing at all. So edges seem to bring .25, and not .11. (If PyTorch Geometric is not installed, `GAT as GATConv` from the carried file and `SimpleNamespace as Data` from Python's `types` run in the same program.)
 
 ## To carry away
 
-`notebooks/carry/graphs.py` has the layers, the loop as `fit`, the controls, and `sampled`, which cuts a batch of nodes with some of their neighbours out of a graph that is too large. Its split deals whole groups, class by class: three of five to training, one to validation, one to the test.
+`notebooks/carry/graphs.py` has the layers, the loop as `fit`, and the controls. Its split deals whole groups, class by class: three of five to training, one to validation, one to the test.
 """
 
 # %%
@@ -378,18 +380,18 @@ r"""
 """
 
 # %% tags=["nbval-ignore-output"]
-def numbers(model, edges):
+def chance_of_numbers(model, edges):
     """The probability of the chapter "numbers" for the riddle."""
     with torch.no_grad():
         return model(x, edges)[riddle].softmax(-1)[0].item()
 
 
 near = source[target == riddle]
-chance = {"words alone": numbers(kept["words alone"], alone)}
-chance["GCN"] = numbers(kept["GCN"], edges)
+chance = {"words alone": chance_of_numbers(kept["words alone"], alone)}
+chance["GCN"] = chance_of_numbers(kept["GCN"], edges)
 for name, lost in {**{graph.names[j]: j for j in near}, "all three": near}.items():
     cut = torch.isin(source, lost) & (target == riddle)
-    chance[f"GCN without {name}"] = numbers(kept["GCN"], edges[:, ~cut])
+    chance[f"GCN without {name}"] = chance_of_numbers(kept["GCN"], edges[:, ~cut])
 for name, value in chance.items():
     print(f"{name:46} {value:.2f}")
 
@@ -399,7 +401,7 @@ assert chance["GCN without all three"] < chance["GCN"] - 0.2
 
 # %% [markdown]
 r"""
-Its own words give "numbers" a probability of «0.15». With the neighbours it is «0.80». No single neighbour decides: cut any one of them, and it stays above 0.6. Cut all three, and it falls to «0.22». So its neighbours' words solved the riddle, with fixed weights.
+Its own words give "numbers" a probability of «0.15». With the neighbours it is «0.80». No single neighbour decides: cut any one of them, and it stays above 0.6. Cut all three, and it falls to «0.22». So what comes along its edges solved the riddle, with fixed weights.
 
 **To remember.** First ask what the words know, then what the edges add, then what attention adds.
 

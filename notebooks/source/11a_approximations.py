@@ -114,7 +114,7 @@ for kind, mean in lra.means(kept).items():  # the best mean first
 
 # %% [markdown]
 r"""
-Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task no kind learned, and the paper's mean leaves it out.) The ten spare comparisons in different ways; we shall build three.
+Behind each kind stand its mean and the paper's test accuracies in %, one run each. A guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. (A sixth task no kind learned.) The ten spare comparisons in different ways; we shall build three.
 
 BigBird is first. ListOps moves the mean most. Take tasks out, in the cell above.
 """

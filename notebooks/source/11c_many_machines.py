@@ -31,7 +31,7 @@
 #
 # [memory]
 # says = "each machine holds eight vectors for each of its tokens: memory falls as 1/p"
-# motive = "What does a machine hold"
+# motive = "What does the library"
 # shown = "all_of_it / machines"
 # action = 'predict("smallest_ring")'
 #
