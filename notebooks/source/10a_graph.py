@@ -319,7 +319,7 @@ Write $p_i = a_{\text{query}} \cdot z_i$ and $r_j = a_{\text{key}} \cdot z_j$. W
 
 $$\frac{e^{p_i + r_j}}{\sum_k e^{p_i + r_k}} = \frac{e^{p_i}\, e^{r_j}}{e^{p_i} \sum_k e^{r_k}} = \frac{e^{r_j}}{\sum_k e^{r_k}}$$
 
-So all who hear the same neighbours weigh them alike. With LeakyReLU, B's scores are $-1$ and $-0.6$, and their difference of 2 shrinks to 0.4. So the query now says *how sharply* to choose. It still does not say *whom*: LeakyReLU rises everywhere, so A and B both put the second neighbour first.
+So all who hear the same neighbours weigh them alike. With LeakyReLU, B's scores are $-1$ and $-0.6$, and their difference of 2 shrinks to 0.4. So the query now says *how sharply* to choose. It still does not say *whom*: LeakyReLU rises everywhere, so both put the second neighbour first.
 """
 
 # %% [markdown] tags=["exercise:gat_scores"]
@@ -387,7 +387,7 @@ With everybody's edges not even the labels are learned. Before training, each me
 
 ## In real work
 
-One trap has no error message. Many files name each pair only once, as networkx does. Suppose that we train on such a list. Who hears nobody then?
+One trap has no error message. Many files name each pair only once, as networkx does. Suppose we train on such a list. Who hears nobody then?
 """
 
 # %%
@@ -424,7 +424,7 @@ show_source(carried.edge_softmax)
 r"""
 ## The club once more
 
-Member 11 met only Mr. Hi, and followed him. Every network with the true edges says so. And 8? Here are its weights in the first layer of the dot products, a column for each neighbour, and its probability to follow Mr. Hi:
+Member 11 met only Mr. Hi, and followed him. Every network with the true edges says so. And 8? Here are its weights in the first layer of the dot products, and its probability to follow Mr. Hi:
 """
 
 # %% tags=["nbval-ignore-output"]
