@@ -439,12 +439,12 @@ def times_the_normaliser(query, key, value):
 
 
 @told("along_edges", r"LEAVE")
-def sums_of_the_senders(query, key, value, edge_index):
+def sums_of_the_senders(scores, value, edge_index):
     source, target = edge_index
-    exps = (query[target] * key[source]).sum(1).div(math.sqrt(query.shape[1])).exp()
+    exps = scores.exp()
     share = exps / torch.stack([exps[source == s].sum() for s in source])
     return torch.stack(
-        [(share[target == i, None] * value[source[target == i]]).sum(0) for i in range(len(query))]
+        [(share[target == i, None] * value[source[target == i]]).sum(0) for i in range(len(value))]
     )
 
 

@@ -376,9 +376,9 @@ Nothing in `merge` says which part came first. So let one machine see ln 1 and l
 """
 
 # %%
-first = carried.partial(scores[None, :2] + 100, values[:2, None])
-second = carried.partial(scores[None, 2:] + 100, values[2:, None])
-for one, other in ((first, second), (second, first)):
+one_part = carried.partial(scores[None, :2] + 100, values[:2, None])
+other_part = carried.partial(scores[None, 2:] + 100, values[2:, None])
+for one, other in ((one_part, other_part), (other_part, one_part)):
     top, total, mixed = carried.merge(one, other)
     print(f"sum {total.item():.2f}, output {(mixed / total).item():.2f}")
 

@@ -200,9 +200,19 @@ def _shared_by_mask(group: Tensor, training: Tensor, test: Tensor) -> Tensor:
     return (trained[group] & test).sum() / test.sum()
 
 
+def _by_counts(right: Tensor, y: Tensor) -> Tensor:
+    size, found = y.bincount(), y[right.bool()].bincount(minlength=int(y.max()) + 1)
+    return (found[size > 0] / size[size > 0]).mean()
+
+
+def _shared_one_by_one(group: Tensor, training: Tensor, test: Tensor) -> Tensor:
+    known = set(group[training].tolist())
+    return torch.tensor([one in known for one in group[test].tolist()]).double().mean()
+
+
 RIGHT = {
-    "class_average": (_class_by_class, _with_weights),
-    "leaked": (_shared_by_table, _shared_by_mask),
+    "class_average": (_class_by_class, _with_weights, _by_counts),
+    "leaked": (_shared_by_table, _shared_by_mask, _shared_one_by_one),
     "along_edges": (_target_by_target, _divided_last, _with_the_library),
     "gat_scores": (_bent_by_hand, _one_product, _with_a_slope),
     "sum_of_messages": (_summed(), _messages_by_loop, asked._messages_by_table),

@@ -393,8 +393,10 @@ def _one_by_one(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> Tensor:
     return torch.cat(parts, 1)
 
 
-def _more_graphs(_draw: Draw) -> list[Case]:
-    return [_graphs((7, [(0, 6), (6, 3)]), (1, []), (2, [(1, 0)]), (5, [(4, 4), (0, 2), (2, 0)]))]
+def _more_graphs(draw: Draw) -> list[Case]:
+    some = (1000 * draw(5, 6, 2).abs()).long()  # ends of edges
+    seven, two, five = ([tuple(pair) for pair in (some % n).tolist()] for n in (7, 2, 5))
+    return [_graphs((7, seven[:2]), (1, []), (2, two[2:3]), (5, five[3:]))]
 
 
 def batch_graphs_2(
