@@ -63,7 +63,7 @@
 # says = "one program from data through split and training to two controls, with PyTorch Geometric"
 # motive = "One number proves nothing"
 # shown = "from torch_geometric.nn import GATConv"
-# action = "Put your own"
+# action = "from torch_geometric.nn import GATConv"
 # ///
 
 # %% [markdown]
@@ -304,7 +304,7 @@ Even weights would be 0.50 and 0.20. GAT stays nearer to them than GATv2, which 
 
 One number proves nothing. So a program on a graph has four parts: data, split, training, controls. Here is all of it, with PyTorch Geometric. First the data, into which you put your own `x`, `edge_index`, `y` and `group`, and the network:
 
-```python
+```
 import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
@@ -330,7 +330,7 @@ class Net(torch.nn.Module):
 
 Then the score, and the controls:
 
-```python
+```
 @torch.no_grad()
 def balanced(model, edge_index, nodes):
     guess = model.eval()(data.x, edge_index).argmax(1)
@@ -347,7 +347,7 @@ controls = {"edges": data.edge_index,
 
 Then three splits, and each control on each:
 
-```python
+```
 results = {name: [] for name in controls}
 for seed in range(3):
     parts = split_by_group(data.group, data.y, seed)

@@ -160,7 +160,7 @@ def test_the_program_of_in_real_work_runs(monkeypatch):
     place; and the trap that the part tells."""
     monkeypatch.syspath_prepend(str(ROOT / "notebooks"))
     source = (ROOT / "notebooks" / "source" / "10b_real_graph.py").read_text(encoding="utf-8")
-    text = "\n".join(re.findall(r"^```python\n(.*?)^```$", source, re.DOTALL | re.MULTILINE))
+    text = "\n".join(re.findall(r"^```\n(.*?)^```$", source, re.DOTALL | re.MULTILINE))
     told = [
         float(number) for number in re.findall("‹(0\\.[0-9]+)›", source.partition("For each of three")[2])
     ]
