@@ -63,7 +63,7 @@
 # says = "one program from data through split and training to two controls, with PyTorch Geometric"
 # motive = "One number proves nothing"
 # shown = "from torch_geometric.nn import GATConv"
-# action = "from torch_geometric.nn import GATConv"
+# action = "you put your own"
 # ///
 
 # %% [markdown]
