@@ -180,7 +180,7 @@ figures.families()
 
 # %% [markdown]
 r"""
-The last column is rotary's base; Gemma 3's layers with windows have the small one. DeepSeek's latent keys stand in 11b. **"Every family has its own attention."** Compare your sink with a layer that our library makes from such a page:
+The last column is rotary's base; Gemma 3's layers with windows have the small one. DeepSeek's latent keys stand in the [evidence of 11](evidence/11_efficient_attention_evidence.ipynb). **"Every family has its own attention."** Compare your sink with a layer that our library makes from such a page:
 """
 
 # %%
