@@ -394,9 +394,11 @@ def _one_by_one(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def _more_graphs(draw: Draw) -> list[Case]:
-    some = (1000 * draw(5, 6, 2).abs()).long()  # ends of edges
-    seven, two, five = ([tuple(pair) for pair in (some % n).tolist()] for n in (7, 2, 5))
-    return [_graphs((7, seven[:2]), (1, []), (2, two[2:3]), (5, five[3:]))]
+    ends = (8 * draw(5, 3, 3, 2).abs()).long()
+    seven, two, five = (
+        [tuple(edge) for edge in (some % n).tolist()] for some, n in zip(ends, (7, 2, 5), strict=True)
+    )
+    return [_graphs((7, seven[:2]), (1, []), (2, two[:1]), (5, five))]
 
 
 def batch_graphs_2(
