@@ -1,16 +1,15 @@
 """Attention on graphs in plain torch: one file to copy into a project. MIT licence.
 
     edge_softmax       scores (e, heads) -> weights that sum to 1 over the edges of each target
-    GCN, GAT, GATv2    layers: x (n, d_in), edges (2, e) -> (n, d_out), or (n, heads · d_out); `dense` does
-                       the same from a table (n, n): True where row i hears column j, or itself
+    GCN, GAT, GATv2    layers: x (n, d_in), edges (2, e) -> (n, d_out), or (n, heads · d_out)
+    layer.dense        the same from a table (n, n): True where row i hears column j, or itself
     Network, fit       two layers of any kind -> logits of nodes, or of whole graphs; the training loop
     split_by_group, shuffled   masks with no group on two sides; edges at random, as a control
     sampled, joined    batches: some nodes with a few of their neighbours; many graphs as one
     python graphs.py   trains on a graph that it makes, beside two controls: no edges, shuffled edges
 
-An edge is a column (source, target): the target hears the source. Layers add self-loops. PyTorch Geometric
-has the same arguments, names of weights and first weights, so its layers can stand in the place of these:
-    from torch_geometric.nn import GATConv
+An edge is a column (source, target): the target hears the source. Layers add self-loops. Those of PyTorch
+Geometric (torch_geometric.nn) have the same arguments, names of weights and first weights:
     model = Network(GATConv(16, 8, heads=4), GATConv(32, 4))
     model.first.load_state_dict(GAT(16, 8, heads=4).state_dict())
 """
@@ -117,12 +116,13 @@ class Network(nn.Module):
         return z if graph is None else torch.stack([r.mean(0) for r in z.split(graph.bincount().tolist())])
 
 
-def split_by_group(group, y, seed=0):
-    """Masks (n,) for training, validation and test: of five groups of a class three, one and one."""
-    label = y.new_zeros(int(group.max()) + 1).scatter(0, group, y)  # of each group
-    order = torch.randperm(len(label), generator=torch.Generator().manual_seed(seed)).to(y.device)
+def split_by_group(group, y, fold=0):
+    """Masks (n,): of five groups of a class three train, one validates, one tests (each once in 5 folds)."""
+    label = y.new_zeros(int(group.max()) + 1).scatter(0, group, y)  # of a group: that of one of its nodes
+    order = torch.randperm(len(label), generator=torch.Generator().manual_seed(0)).to(y.device)
     order = order[label[order].argsort(stable=True)]  # class by class, at random within each
-    return [torch.isin(group, torch.cat([order[k::5] for k in ks])) for ks in ((0, 1, 2), (3,), (4,))]
+    dealt = [order[(k + fold) % 5 :: 5] for k in range(5)]
+    return [torch.isin(group, torch.cat(some)) for some in (dealt[:3], dealt[3:4], dealt[4:])]
 
 
 def shuffled(edges, share=1.0, seed=0):

@@ -1,8 +1,8 @@
 """The site as it is built: no request leaves a page, every link has its place, cards and drawings answer to
 the keyboard, and what is accessible stays so.
 
-Pages of each kind are driven, three with recordings of explorers. With LESSON_SITE=all every page is, and every
-explorer is recorded and moved.
+Pages of each kind are driven, three with recordings of explorers. With LESSON_SITE=all every page is, and
+every explorer is recorded and moved.
 """
 
 import html

@@ -6,7 +6,7 @@ from lesson_lib.charts.picture import Picture, styled
 from lesson_lib.experiments import results
 
 GUESS = 1 / 7
-SHOWN = ("words alone", "GCN", "GAT", "GATv2", "own words beside")
+SHOWN = ("words alone", "GCN", "GAT", "GATv2", "GAT beside own words")
 
 
 @styled

@@ -4,8 +4,8 @@ Each seed has a split of its own, and all kinds stand on it: `library.split`, wh
 on two sides. The graph is as it is, or a `share` of its edges is shuffled. All edges get self-loops. The
 score is `balanced_accuracy`; training ends once it has not risen on VALIDATION for `patience` reports, and
 the best weights are kept. The rate of each kind is its best of `rates` on VALIDATION with the first seed (of
-equals the nearest to 1e-2). "GAT of torch_geometric" is its GATConv, begun with the weights of our GAT; "own
-words beside" adds a matrix for the node itself to each layer of dot products. Parts:
+equals the nearest to 1e-2). "GAT of torch_geometric" is its GATConv, begun with the weights of our GAT; "GAT
+beside own words" adds a matrix for the node itself to each layer of GAT. Parts:
 
     rate     validation score with each rate
     point    test score of each kind on each graph; `same`, `other`, `own`: the first layer's weight over an
@@ -35,7 +35,7 @@ from lesson_lib.device import to_device
 from lesson_lib.graphs import self_loops
 from lesson_lib.training import History, fit
 
-PEER, BESIDE = "GAT of torch_geometric", "own words beside"
+PEER, BESIDE = "GAT of torch_geometric", "GAT beside own words"
 KINDS = (*LAYERS, PEER, BESIDE)
 RECIPE = {
     "kinds": [*KINDS],
@@ -52,18 +52,18 @@ RECIPE = {
         "GATv2": 3e-3,
         "dot products": 1e-2,
         PEER: 3e-2,
-        BESIDE: 3e-2,
+        BESIDE: 1e-2,
     },
     "seeds": [0, 1, 2],
 }
 
 
-class DotsPlusSelf(nn.Module):
-    """A layer of dot products, and a matrix for the node itself beside it."""
+class GatPlusSelf(nn.Module):
+    """A layer of GAT, and a matrix for the node itself beside it."""
 
     def __init__(self, d_in: int, d_head: int, n_heads: int) -> None:
         super().__init__()
-        self.around, self.own = ByDots(d_in, d_head, n_heads), Alone(d_in, d_head, n_heads)
+        self.around, self.own = Attentive(d_in, d_head, n_heads), Alone(d_in, d_head, n_heads)
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         return self.around(x, edges) + self.own(x, edges)
@@ -80,7 +80,7 @@ def start(kind: str, seed: int = 0) -> Reader:
         if kind == PEER:
             model = _peer(Reader(Attentive, *sizes), sizes)
         else:
-            layers: dict[str, Make] = LAYERS | {BESIDE: DotsPlusSelf}
+            layers: dict[str, Make] = LAYERS | {BESIDE: GatPlusSelf}
             model = Reader(layers[kind], *sizes)
     return to_device(model)
 
