@@ -55,7 +55,7 @@
 #
 # [skip]
 # says = "a skip connection keeps a node's own words beside the mixture: misleading edges then cost little"
-# motive = "In the picture it gains nothing by that"
+# motive = "its curve ends no higher"
 # shown = "GAT beside own words"
 # action = 'predict("wrong_edges")'
 #
@@ -180,7 +180,7 @@ def learned(edges, layer, parts, seed=0):
 
 # %% [markdown]
 r"""
-How much do the edges add? The control is **words alone**: the same network with an empty list of edges. The file's layers add self-loops, so each node then hears itself alone. `split_by_group` takes the groups class by class, in random order within each, and deals them like cards to five hands, the **folds**. Three folds train, one validates, one tests; the argument `fold` says which:
+How much do the edges add? The control is **words alone**: the same network with an empty list of edges. The file's layers add self-loops, so each node then hears itself alone. `split_by_group` shuffles the groups of each class, then deals them all in turn to five **folds**. Three folds train, one validates, one tests; the argument `fold` says which. (`torch.isin(a, b)` says for each element of a whether it is in b.)
 """
 
 # %%
@@ -205,7 +205,7 @@ The GCN has «0.95» on nodes that it never trained on. But most edges stay with
 """
 
 # %% [markdown] tags=["exercise:leaked"]
-# Write this test of a split: of the test nodes, the share whose group has training nodes, too. `training` and `test` are masks; `torch.isin(a, b)` says for each element of a whether it is in b.
+# Write this test of a split: of the test nodes, the share whose group has training nodes, too. `training` and `test` are masks.
 
 # %%
 by_module = carried.split_by_group(graph.family, y)
@@ -216,7 +216,7 @@ for name, parts in {"at random": at_random, "by module": by_module}.items():
 
 # %% [markdown]
 r"""
-At random nearly every test node has relatives in training, by module none. (This test has no archives, so a constant answer has 1/6 = 0.17.) Train both again:
+At random nearly every test node has relatives in training, by module none. (The chapter "archives" has three modules only, and this test none of them. So a constant answer has 1/6 = 0.17.) Train both again:
 """
 
 # %%
@@ -234,7 +234,7 @@ assert scores["GCN"] < 0.55 and scores["words alone"] < scores["GCN"] - 0.05
 
 # %% [markdown]
 r"""
-**"It never trained on these nodes, so the test is fair."** Half of the GCN's score came from relatives. Words alone fall from «0.69» to «0.29», although this network hears nobody. Words leak, too: functions of one module share them, and whoever has seen some of them knows the chapter of the others. At random, the networks had learned modules as well as chapters. From now on modules are held out.
+**"It never trained on these nodes, so the test is fair."** Half of the GCN's score came from relatives. Words alone fall from «0.69» to «0.29», although this network hears nobody. Words leak, too: functions of one module share them, and whoever has seen some of them knows the chapter of the others. With nodes at random, to recognise the module was enough.
 
 ## 3 · Words, edges, attention
 
@@ -263,11 +263,11 @@ for name, (some, layer) in compared.items():
 words, fixed, chosen = table.values()
 assert median(fixed) > median(words) + 0.06 and median(chosen) > median(words) + 0.03
 assert min(f - w for f, w in zip(fixed, words)) < 0.05
-assert sum(c > f + 0.03 for c, f in zip(chosen, fixed)) <= 2
+assert sum(c > f + 0.03 for c, f in zip(chosen, fixed)) <= 1
 
 # %% [markdown]
 r"""
-Each column is a fold. In three of them the GCN gains 15 to 20 points by its edges, in folds 1 and 2 next to nothing. Either of these two alone would have made edges look useless. (With other starts they gain 13 and 7: a start matters, too.) So read the medians: words alone «0.32», GCN «0.44». GAT leads by 4 points in fold 1 and by 2 in fold 4, and is 3 to 6 behind in the others; its median is «0.44», too. **The graph helps, and learned weights add nothing to fixed ones.** Where nearly all neighbours are of the right chapter, there is little to choose.
+Each column is a fold. In three of them the GCN gains 15 to 20 points by its edges, in folds 1 and 2 next to nothing. Either of these two alone would have made edges look useless. So read the medians: words alone «0.32», GCN «0.44». GAT leads by 4 points in fold 1 and by 2 in fold 4, and is 3 to 6 behind in the others; its median is «0.44», too. **The graph helps, and learned weights add nothing to fixed ones.** Where nearly all neighbours are of the right chapter, there is little to choose.
 
 ## 4 · Edges that mislead
 
@@ -282,7 +282,7 @@ real_graph_figures.misleading()
 
 # %% [markdown]
 r"""
-These are stored runs on three other splits. They train longer, each kind with the learning rate that validates best, so their numbers are higher than ours. With half of the edges shuffled, GCN and GAT only equal words alone. With all of them GCN, GAT and GATv2 have about ‹0.25›. (The fifth curve comes below.)
+These are stored runs on three other splits. They train longer, each kind with the learning rate that validates best, so their numbers are higher than ours. With half of the edges shuffled, GCN and GAT only equal words alone. With all of them GCN, GAT and GATv2 have about ‹0.25›. (GATv2 and the fifth curve are explained below.)
 
 **"Attention drops the edges that mislead."** On such a graph a node would do best to hear itself alone. Can it learn that? Take two nodes $u$ and $v$, each of which hears itself and the other. In a GAT the score is $\text{LeakyReLU}(p_i + r_j)$ (10a), where $p_i$ is the target's number and $r_j$ the source's.
 """
@@ -298,8 +298,11 @@ $$s_{ij} = a \cdot \text{LeakyReLU}(W_{\text{query}}\, x_i + W_{\text{key}}\, x_
 
 For $u$ let query and key be $(1, -1)$, for $v$ both be $(-1, 1)$, and let $a = (1, 1)$. Then $u$ scores itself with $\text{LeakyReLU}(2) + \text{LeakyReLU}(-2) = 2 - 0.4 = 1.6$, and it scores $v$ with 0. Likewise $v$ scores itself with 1.6, and $u$ with 0. So each prefers itself.
 
-So GATv2 could turn each node to itself. In the picture it gains nothing by that: it has not learned to do so. What helps is a way around the softmax. "GAT beside own words" is a GAT with a **skip connection**: a second matrix reads the node's own row, and its result is added to the mixture. (06a's residual connection is one, without a matrix.) Nothing else differs from GAT. With all edges shuffled it has ‹0.31›, GAT ‹0.26› and words alone ‹0.35›. It has a price: with the real edges it has ‹0.44›, and GAT ‹0.54›. Why, these runs do not say.
+So GATv2 could turn each node to itself. But its curve ends no higher than GAT's. (We have not looked at its weights.) What helps is a way around the softmax. "GAT beside own words" is a GAT with a **skip connection**: a second matrix reads the node's own row, and its result is added to the mixture. (06a's residual connection is one, without a matrix.) With all edges shuffled this network has ‹0.31›, GAT ‹0.26› and words alone ‹0.35›.
+"""
 
+# %% [markdown]
+r"""
 ## In real work
 
 A program for your own graph has four parts: data, split, training, controls. Here is one with PyTorch Geometric, the graph library of 10a. First the data, into which you put your own `x`, `edge_index`, `y` and `group`, and the network:
@@ -372,31 +375,21 @@ for name, found in results.items():
     print(name, *(f"{score:.2f}" for score in found))
 ```
 
-It prints five scores a control. The medians are ‹0.46› with edges, ‹0.34› without, and ‹0.16› with shuffled ones, a constant answer. Put `GCNConv(words, 32)` and `GCNConv(32, classes)` in the place of the two layers, and the first becomes ‹0.47›: here, too, fixed weights do as well.
+It prints five scores for each control. The medians are ‹0.46› with edges, ‹0.34› without, and ‹0.16› with shuffled ones, a constant answer. Put `GCNConv(words, 32)` and `GCNConv(32, classes)` in the place of the two layers, and the first becomes ‹0.47›: here, too, fixed weights do as well.
 
-The trap is a control that changes two things. `GATConv` adds self-loops by itself, so without edges each node still reads its own words. Suppose you switch them off, with `add_self_loops=False` in both layers. Then fold 0 prints ‹0.40› with edges and ‹0.17› without. That control reads nothing at all, so the 23 points between them are not what the neighbours add.
+The trap is a control that changes two things. `GATConv` adds self-loops by itself, so without edges each node still reads its own words. Suppose you switch them off, with `add_self_loops=False` in both layers. Then fold 0 prints ‹0.40› with edges and ‹0.17› without. Without edges and self-loops a node hears nothing, so the 23 points are its own words and its neighbours' together.
 
 ## To carry away
 
-`notebooks/carry/graphs.py` has the layers, `Network`, the split and the controls, and the loop as `fit`. Here they are on our graph, with all of its edges shuffled:
+`notebooks/carry/graphs.py` has the layers, the split, this loop as `fit`, and balanced `accuracy`. Here is the control that you will need most. It takes a share of the edges in random order and gives each the target of another:
 """
 
-# %% tags=["nbval-ignore-output"]
-_ = torch.manual_seed(0)
-training, validation, test = by_module
-wrong = carried.shuffled(edges)
-network = carried.Network(carried.GAT(1008, 8, heads=4), carried.GAT(32, 7))
-carried.fit(network, x, wrong, y, training, validation)
-misled = carried.accuracy(network, x, wrong, y, test)
-print(f"shuffled: {misled:.2f}")
-show_source(carried.Network)
-
-# %% tags=["proof"]
-assert misled < scores["words alone"] - 0.05
+# %%
+show_source(carried.shuffled)
 
 # %% [markdown]
 r"""
-With wrong neighbours «0.16» are left, no more than a constant answer has.
+It keeps each node's number of edges, but an edge that went both ways goes one way now.
 
 ## Nine words once more
 
