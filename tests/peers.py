@@ -21,6 +21,7 @@ LLAMA = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 64,
     "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
 }  # fmt: skip
+UNNAMED = {name: value for name, value in LLAMA.items() if name != "head_dim"}  # so heads of width 8
 TWO_WAYS = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 LONGER = {
     "linear": {"rope_type": "linear", "factor": 4.0},
@@ -50,6 +51,33 @@ FOLDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama, yarn": ("LlamaForCausalLM", LLAMA | longer("yarn")),
     "llama, llama3": ("LlamaForCausalLM", LLAMA | longer("llama3")),
     "mistral": ("MistralForCausalLM", LLAMA | {"sliding_window": WINDOW}),
+    "ministral3": ("Ministral3ForCausalLM", LLAMA | {"rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 5,
+        "max_position_embeddings": 64, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0,
+        "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5,
+    }}),
+    "qwen2": ("Qwen2ForCausalLM", UNNAMED | {"tie_word_embeddings": True}),
+    "qwen2, windows": ("Qwen2ForCausalLM", UNNAMED | {
+        "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1,
+    }),
+    "smollm3": ("SmolLM3ForCausalLM", UNNAMED | {"no_rope_layer_interval": 2}),
+    "smollm3, windows": ("SmolLM3ForCausalLM", UNNAMED | {
+        "no_rope_layer_interval": 2, "use_sliding_window": True, "sliding_window": WINDOW,
+    }),
+    "granite": ("GraniteForCausalLM", UNNAMED | {
+        "embedding_multiplier": 3.0, "logits_scaling": 4.0, "residual_multiplier": 0.4,
+        "attention_multiplier": 0.2,
+    }),
+    "phi3": ("Phi3ForCausalLM", UNNAMED | {"sliding_window": WINDOW, "tie_word_embeddings": False}),
+    "phi3, part of the columns": ("Phi3ForCausalLM", UNNAMED | {"partial_rotary_factor": 0.75}),
+    "olmo2": ("Olmo2ForCausalLM", UNNAMED),
+    "olmo3": ("Olmo3ForCausalLM", UNNAMED | {
+        "num_hidden_layers": 4, "sliding_window": WINDOW,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+            "full_attention": LONGER["yarn"] | {"rope_theta": 100.0},
+        },
+    }),
     "qwen3": ("Qwen3ForCausalLM", LLAMA | {"sliding_window": None, "tie_word_embeddings": True}),
     "qwen3, windows": ("Qwen3ForCausalLM", LLAMA | {
         "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1,

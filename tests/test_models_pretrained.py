@@ -76,6 +76,20 @@ CONFIGS = {
         },
     },
     "mistral": LLAMA | {"model_type": "mistral", "sliding_window": WINDOW},
+    "ministral3": LLAMA | {
+        "model_type": "ministral3", "sliding_window": None, "rope_parameters": YARN | {
+            "llama_4_scaling_beta": 0.1, "rope_theta": 500.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        },
+    },
+    "qwen2": LLAMA | {"model_type": "qwen2", "use_sliding_window": False, "sliding_window": None},
+    "smollm3": LLAMA | {"model_type": "smollm3", "no_rope_layer_interval": 2, "tie_word_embeddings": True},
+    "granite": LLAMA | {
+        "model_type": "granite", "embedding_multiplier": 12.0, "logits_scaling": 8.0,
+        "residual_multiplier": 0.22, "attention_multiplier": 0.015,
+    },
+    "phi3": LLAMA | {"model_type": "phi3", "original_max_position_embeddings": 64, "sliding_window": WINDOW},
+    "olmo2": LLAMA | {"model_type": "olmo2"},
+    "olmo3": LLAMA | {"model_type": "olmo3", "sliding_window": WINDOW},
     "qwen3": LLAMA | {
         "model_type": "qwen3", "head_dim": 8, "max_window_layers": 28, "sliding_window": None,
         "use_sliding_window": False, "rope_scaling": None, "tie_word_embeddings": True,
@@ -136,7 +150,7 @@ def test_every_tensor_has_a_name_in_the_file(name):
     ours = made(name).state_dict()
     found = [theirs(each, FAMILIES[name].names) for each in ours]
     twice = {one.name for one in found if [other.name for other in found].count(one.name) > 1}
-    assert all("c_attn" in each or "gate_up" in each for each in twice)
+    assert all("c_attn" in each or "gate_up" in each or "qkv" in each for each in twice)
     used = {re.sub(r"^layers\.\d+\.", "layers.*.", each) for each in ours}
     read_out = {"read_out.table"} if options(CONFIGS[name]).tied else set()
     for key in FAMILIES[name].names.keys() - read_out:
@@ -477,6 +491,13 @@ def test_every_family_is_described(name):
         "vit": ["9 patches of 4 x 4", "2 classes"],
         "llama": ["rotary, base 500, llama3 × 32", "2 of keys and values", "2 heads of queries share one"],
         "mistral": ["0-2     the last 5", "windows of 5 tokens"],
+        "ministral3": ["yarn × 8", "scores grow with the position of the query"],
+        "qwen2": ["queries, keys and values have biases"],
+        "smollm3": ["1       all before  none", "no positions in some layers"],
+        "granite": ["multiplied by 0.22", "logits are multiplied by 0.125", "not divided by the root"],
+        "phi3": ["0-2     the last 5"],
+        "olmo2": ["RMSNorm after each sub-layer", "all columns of queries, and of keys, are normed together"],
+        "olmo3": ["0-2     the last 5", "norms after each sub-layer, before the sum"],
         "qwen3": ["QK-norm", "a head is 8 wide, 4 of them are 32, and a token 16"],
         "gemma2": ["0, 2    the last 5", "scores are capped at ±50", "not divided by the root"],
         "gemma3_text": ["0-1     the last 5", "base 10,000, linear × 8", "embeddings are multiplied by 4"],

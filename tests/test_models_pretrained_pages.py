@@ -60,6 +60,33 @@ GPT_OSS = {k: v for k, v in LLAMA.items() if k not in ("mlp_bias", "pretraining_
         "rope_type": "yarn", "truncate": False,
     },
 }  # fmt: skip
+QWEN2 = {k: v for k, v in LLAMA.items() if k not in ("attention_bias", "mlp_bias", "pretraining_tp")} | {
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 896, "max_window_layers": 24,
+    "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "use_sliding_window": False,
+    "vocab_size": 151936,
+}  # fmt: skip
+SMOLLM3 = LLAMA | {
+    "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "hidden_size": 2048,
+    "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "layer_types": ["full_attention"] * 36, "no_rope_layers": [1, 1, 1, 0] * 9, "no_rope_layer_interval": 4,
+    "rope_theta": 5000000.0, "sliding_window": None, "use_sliding_window": False, "vocab_size": 128256,
+}  # fmt: skip
+PHI4 = {k: v for k, v in LLAMA.items() if k not in ("mlp_bias", "pretraining_tp")} | {
+    "architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 5120, "rope_theta": 250000,
+    "intermediate_size": 17920, "num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 10,
+    "sliding_window": None, "tie_word_embeddings": False, "vocab_size": 100352,
+}  # fmt: skip
+OLMO3 = {k: v for k, v in LLAMA.items() if k not in ("mlp_bias", "pretraining_tp")} | {
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3", "hidden_size": 4096, "rope_theta": 500000,
+    "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+    "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 8, "sliding_window": 4096,
+    "tie_word_embeddings": False, "vocab_size": 100278,
+    "rope_scaling": {
+        "attention_factor": 1.2079441541679836, "beta_fast": 32, "beta_slow": 1, "factor": 8.0,
+        "original_max_position_embeddings": 8192, "rope_type": "yarn",
+    },
+}  # fmt: skip
 # what makers' pages say besides: (the page, the fields that change nothing)
 PAGES = {
     "starcoder2-7b": (STARCODER2, {
@@ -77,6 +104,12 @@ PAGES = {
         "tokenizer_model_max_length": 2048, "_flash_attn_2_enabled": True, "sliding_window": None,
         "do_sample": True, "temperature": 0.6, "top_p": 0.9, "max_length": 4096,
     }),
+    "Qwen2.5-0.5B": (QWEN2, {"use_mrope": False}),
+    "SmolLM3-3B": (SMOLLM3, {"max_window_layers": 28, "pad_token_id": 128004}),
+    "phi-4": (PHI4, {
+        "embd_pdrop": 0.0, "resid_pdrop": 0.0, "original_max_position_embeddings": 16384,
+    }),
+    "Olmo-3-7B": (OLMO3, {"pad_token_id": 100277}),
     "gpt-oss in bfloat16": (GPT_OSS, {"experts_per_token": 4, "quantization_config": None}),
     "distilgpt2": (GPT2, {"_num_labels": 1, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}),
     "a GPT-2 trained on short texts": (GPT2, {"n_ctx": 128, "scale_attn_weights": True}),
@@ -173,6 +206,9 @@ REFUSED = {
     "code of its own": ("llama", {"auto_map": {"AutoModel": "m.M"}}, "the field 'auto_map' .*ignore"),
     "quantised": ("gpt_oss", {"quantization_config": {"quant_method": "mxfp4"}}, "weights are quantised"),
     "a part of the columns": ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"),
+    "factors by length": (
+        "phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, "rope_type is 'longrope'",
+    ),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""One wrong line in opening a model, twenty times: each shows in the logits, and many leave every best token
+"""One wrong line in opening a model: each shows in the logits, and many leave every best token
 as it was. The right model differs by less than NOISE."""
 
 import math
@@ -121,6 +121,59 @@ def another_eps(patch):
 @trap("gpt2")
 def gelu_by_its_formula(patch):
     options(patch, lambda found: replace(found, activation="gelu"))
+
+
+@trap("smollm3")
+def positions_in_every_layer(patch):
+    def change(found):
+        turn = found.layers[0].turn
+        return replace(found, layers=tuple(replace(kind, turn=turn) for kind in found.layers))
+
+    options(patch, change)
+
+
+@trap("granite")
+def the_whole_of_what_a_sub_layer_adds(patch):
+    options(patch, lambda found: replace(found, residual_scale=1.0))
+
+
+@trap("granite")
+def scores_by_the_root_of_the_width(patch):
+    options(patch, lambda found: replace(found, scale=None))
+
+
+@trap("olmo2")
+def norms_of_each_head(patch):
+    """Columns are scaled by the right weights, after the wrong mean square."""
+
+    def forward(norm, x):
+        columns = norm.weight.unflatten(0, (x.shape[1], -1))[:, None]
+        return torch.nn.functional.rms_norm(x, x.shape[-1:], eps=norm.eps) * columns
+
+    patch.setattr(models.WholeNorm, "forward", forward)
+
+
+@trap("olmo3")
+def one_kind_of_positions_for_all(patch):
+    def change(found):
+        turn = found.layers[-1].turn
+        return replace(found, layers=tuple(replace(kind, turn=turn) for kind in found.layers))
+
+    options(patch, change)
+
+
+@trap("ministral3")
+def scores_that_do_not_grow(patch):
+    layers(patch, lambda kind: replace(kind, sharper=None))
+
+
+@trap("phi3")
+def gate_and_what_passes_interchanged(patch):
+    names = files.FAMILIES["phi3"].names
+    file_name(
+        patch, "phi3", feed_forward__w_gate=names["layers.*.feed_forward.w_in"],
+        feed_forward__w_in=names["layers.*.feed_forward.w_gate"],
+    )  # fmt: skip
 
 
 QUIET = {"another_eps", "gelu_by_its_formula"}  # as small as that, and still far from noise

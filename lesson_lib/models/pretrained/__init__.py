@@ -1,5 +1,6 @@
 """Models that others have published, opened from a folder on your disk: GPT-2, BERT, ViT, Llama, Mistral,
-Qwen3, Gemma 2 and 3, gpt-oss, Starcoder2. All of them are one `Model` around `attend`.
+Ministral 3, Qwen2 and 3, SmolLM3, Granite, Phi-3 and 4, OLMo 2 and 3, Gemma 2 and 3, gpt-oss, Starcoder2. All
+of them are one `Model` around `attend`.
 
     model = open_model("a/folder")              config.json and model.safetensors, or shards
     model(tokens, weights=True)                 logits, states, every layer's weights, the residual stream

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -102,7 +104,8 @@ def _llama(
     **more: Any,
 ) -> Options:
     """Llama, and those that differ from it in a few options, which `more` gives. `layers` makes the kinds of
-    so many layers with heads of a width; `d_k` is that width where the file says nothing."""
+    so many layers with heads of a width, by default those of `_kinds`; `d_k` is that width where the file
+    says nothing."""
     d, h, n_layers = f.size("hidden_size"), f.size("num_attention_heads"), f.size("num_hidden_layers")
     d_k = f("head_dim", None) or d_k or _of_each(d, h, "hidden_size")
     usual = {
@@ -117,13 +120,60 @@ def _llama(
         "activation": lambda: f.activation("hidden_act", "silu"),
     }
     more |= {name: read() for name, read in usual.items() if name not in more}
-    kinds = layers(n_layers, d_k) if layers else (Kind(turn=turn(f, d_k)),) * n_layers
+    kinds = (layers or partial(_kinds, f))(n_layers, d_k)
     return Options(family, kinds, d_model=d, n_heads=h, d_k=d_k, **more)
 
 
 def _mistral(f: Fields) -> Options:
-    window = f("sliding_window", 4096)
-    return _llama(f, "mistral", layers=lambda n, d_k: (Kind(window, turn(f, d_k)),) * n)
+    return _llama(f, "mistral", layers=partial(_kinds, f, window=f("sliding_window", 4096)))
+
+
+def _ministral3(f: Fields) -> Options:
+    positions = f("rope_parameters")  # its default is one model's yarn
+    a, n = positions.get("llama_4_scaling_beta"), positions.get("original_max_position_embeddings")
+    sharper = (a, n) if a else None
+    layers = partial(_kinds, f, window=f("sliding_window", None), sharper=sharper)
+    return _llama(f, "ministral3", layers=layers, eps=f("rms_norm_eps", 1e-5))
+
+
+def _smollm3(f: Fields) -> Options:
+    every, window = f("no_rope_layer_interval", 4), f("sliding_window", None)
+    f("max_window_layers", None)  # stands in its page, and is never read
+    window = window if f("use_sliding_window", False) else None
+
+    def layers(n: int, d_k: int) -> tuple[Kind, ...]:
+        turned = f("no_rope_layers", None) or [(i + 1) % every != 0 for i in range(n)]
+        kinds = _kinds(f, n, d_k, window=window, near=lambda i: not turned[i], base=2_000_000.0)
+        return tuple(
+            kind if turns else replace(kind, turn=None) for kind, turns in zip(kinds, turned, strict=True)
+        )
+
+    return _llama(f, "smollm3", layers=layers, tied=f("tie_word_embeddings", True))
+
+
+def _granite(f: Fields) -> Options:
+    return _llama(
+        f, "granite", scale=f("attention_multiplier", 1.0), embedding_scale=f("embedding_multiplier", 1.0),
+        residual_scale=f("residual_multiplier", 1.0), logit_scale=1 / f("logits_scaling", 1.0),
+    )  # fmt: skip
+
+
+def _phi3(f: Fields) -> Options:
+    f("original_max_position_embeddings", None)  # for positions of the kind longrope, which are refused
+    return _llama(
+        f, "phi3", layers=partial(_kinds, f, window=f("sliding_window", None)), eps=f("rms_norm_eps", 1e-5)
+    )
+
+
+def _olmo2(f: Fields) -> Options:
+    return _llama(f, "olmo2", norms="after", head_norms="all", eps=f("rms_norm_eps", 1e-5))
+
+
+def _olmo3(f: Fields) -> Options:
+    layers = partial(
+        _kinds, f, window=f("sliding_window", 4096), near=lambda i: (i + 1) % 4 != 0, base=500_000.0
+    )
+    return _llama(f, "olmo3", layers=layers, norms="after", head_norms="all", eps=f("rms_norm_eps", 1e-5))
 
 
 def _starcoder2(f: Fields) -> Options:
@@ -131,22 +181,26 @@ def _starcoder2(f: Fields) -> Options:
     if not bias:
         raise ValueError("config.json: use_bias is False; a Starcoder2 without biases is not supported")
     return _llama(
-        f, "starcoder2", layers=lambda n, d_k: (Kind(window, turn(f, d_k)),) * n, norm="layer",
+        f, "starcoder2", layers=partial(_kinds, f, window=window), norm="layer",
         eps=f("norm_epsilon", 1e-5), gated=False, bias=True, inner_bias=True,
         tied=f("tie_word_embeddings", True), activation=f.activation("hidden_act", "gelu_pytorch_tanh"),
     )  # fmt: skip
 
 
-def _qwen3(f: Fields) -> Options:
+def _qwen(f: Fields, family: str, **more: Any) -> Options:
+    """Qwen 2 and 3."""
     window, used = f("sliding_window", 4096), f("use_sliding_window", False)
-    window = window if used else None
     first = f("max_window_layers", 28)
+    layers = partial(_kinds, f, window=window if used else None, near=lambda i: i >= first)
+    return _llama(f, family, layers=layers, **more)
 
-    def layers(n: int, d_k: int) -> tuple[Kind, ...]:
-        local = _local(f, n, lambda i: window is not None and i >= first)
-        return tuple(Kind(window if near else None, turn(f, d_k)) for near in local)
 
-    return _llama(f, "qwen3", layers=layers, head_norms=True, d_k=128)
+def _qwen2(f: Fields) -> Options:
+    return _qwen(f, "qwen2", bias=True, output_bias=False)
+
+
+def _qwen3(f: Fields) -> Options:
+    return _qwen(f, "qwen3", head_norms="each", d_k=128)
 
 
 def _gemma(f: Fields, family: str, pattern: int, bases: tuple[float, float], **more: Any) -> Options:
@@ -154,14 +208,10 @@ def _gemma(f: Fields, family: str, pattern: int, bases: tuple[float, float], **m
     window = f("sliding_window", 4096)
     f("hidden_act", None)  # older files have both, and hidden_activation counts
 
-    def layers(n: int, d_k: int) -> tuple[Kind, ...]:
-        local = _local(f, n, lambda i: (i + 1) % pattern != 0)
-        return tuple(
-            Kind(window, turn(f, d_k, "sliding_attention", bases[0])) if near
-            else Kind(None, turn(f, d_k, "full_attention", bases[1]))
-            for near in local
-        )  # fmt: skip
-
+    near_base, base = bases
+    layers = partial(
+        _kinds, f, window=window, near=lambda i: (i + 1) % pattern != 0, base=base, near_base=near_base
+    )
     return _llama(
         f, family, layers=layers, norms="both", d_k=256, scale=f("query_pre_attn_scalar", 256) ** -0.5,
         cap=f("attn_logit_softcapping", more.pop("cap", None)),
@@ -181,7 +231,7 @@ def _gemma2(f: Fields) -> Options:
 
 def _gemma3(f: Fields) -> Options:
     pattern = f("sliding_window_pattern", None) or f("_sliding_window_pattern", None) or 6
-    return _gemma(f, "gemma3_text", pattern, (10_000.0, 1_000_000.0), head_norms=True)
+    return _gemma(f, "gemma3_text", pattern, (10_000.0, 1_000_000.0), head_norms="each")
 
 
 def _gpt_oss(f: Fields) -> Options:
@@ -189,14 +239,10 @@ def _gpt_oss(f: Fields) -> Options:
     if "rope_scaling" not in f.given:
         f("rope_parameters")  # its default is one model's yarn
 
-    def layers(n: int, d_k: int) -> tuple[Kind, ...]:
-        local = _local(f, n, lambda i: i % 2 == 0)
-        return tuple(Kind(window if near else None, turn(f, d_k, base=150_000.0)) for near in local)
-
     return _llama(
         f,
         "gpt_oss",
-        layers=layers,
+        layers=partial(_kinds, f, window=window, near=lambda i: i % 2 == 0, base=150_000.0),
         d_k=64,
         sinks=True,
         bias=f("attention_bias", True),
@@ -217,7 +263,14 @@ FAMILIES: dict[str, Callable[[Fields], Options]] = {
     "vit": _vit,
     "llama": _llama,
     "mistral": _mistral,
+    "ministral3": _ministral3,
+    "qwen2": _qwen2,
     "qwen3": _qwen3,
+    "smollm3": _smollm3,
+    "granite": _granite,
+    "phi3": _phi3,
+    "olmo2": _olmo2,
+    "olmo3": _olmo3,
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
     "gpt_oss": _gpt_oss,
@@ -238,6 +291,8 @@ def turn(f: Fields, d: int, kind: str | None = None, base: float = 10_000.0) -> 
         local = f("rope_local_base_freq", None)
         if kind == "sliding_attention":
             older, theta, name_of_theta = {}, local, "rope_local_base_freq"
+    if f.reader == "olmo3" and kind == "sliding_attention":
+        older = {}  # it scales the positions of layers without a window
     given = older
     if newer is not None:
         given = newer.get(kind, newer)
@@ -247,12 +302,17 @@ def turn(f: Fields, d: int, kind: str | None = None, base: float = 10_000.0) -> 
         raise ValueError(f"config.json: rope_type is {name!r}; supported are {', '.join(SCALINGS)}")
     s = Fields(given, f"rotary position of the kind {name!r}")
     s("rope_type", None), s("type", None)
+    if f.reader == "ministral3":  # read by the family
+        s("llama_4_scaling_beta", None), s("max_position_embeddings", None)
     base = float(s("rope_theta", None) or theta or base)
-    if s("partial_rotary_factor", None) not in (None, 1):
+    inside, beside = (one("partial_rotary_factor", None) for one in (s, f))
+    share = inside or beside or 1
+    if share != 1 and f.reader != "phi3":
         raise ValueError(
-            "config.json: partial_rotary_factor: turns of a part of the columns are not supported"
+            f"config.json: partial_rotary_factor is {share}; only a phi3 turns a part of the columns"
         )
-    told = f"rotary, base {base:,.0f}"
+    d = 2 * int(d * share / 2)
+    told = f"rotary, base {base:,.0f}" + (f", {d} columns" if share != 1 else "")
     if name == "default":
         return Turn(tuple(frequencies(d, base=base).tolist()), told=told)
     found, stretch, factor = SCALINGS[name](s, f, d, base)
@@ -310,6 +370,28 @@ def _context(s: Fields, f: Fields) -> int:
 
 
 SCALINGS = {"default": None, "linear": _linear, "yarn": _yarn, "llama3": _llama3}
+
+
+def _kinds(
+    f: Fields,
+    n: int,
+    d_k: int,
+    *,
+    window: int | None = None,
+    near: Callable[[int], bool] = lambda i: True,
+    base: float = 10_000.0,
+    near_base: float | None = None,
+    sharper: tuple[float, int] | None = None,
+) -> tuple[Kind, ...]:
+    """The kinds of n layers with heads of width d_k. Which of them have the window says `layer_types`, or
+    else the family's rule `near`; `base` and `near_base` are those of rotary positions where the file is
+    silent."""
+    local = _local(f, n, lambda i: window is not None and near(i))
+    bases = {False: ("full_attention", base), True: ("sliding_attention", near_base or base)}
+    kinds = {
+        one: Kind(window if one else None, turn(f, d_k, *bases[one]), sharper) for one in dict.fromkeys(local)
+    }
+    return tuple(kinds[one] for one in local)
 
 
 def _local(f: Fields, n_layers: int, rule: Callable[[int], bool]) -> list[bool]:

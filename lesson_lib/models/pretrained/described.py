@@ -3,8 +3,10 @@
 from lesson_lib.models.pretrained.model import Kind, Model, Options
 
 TITLES = {
-    "gpt2": "GPT-2", "bert": "BERT", "vit": "ViT", "llama": "Llama", "mistral": "Mistral", "qwen3": "Qwen3",
-    "gemma2": "Gemma 2", "gemma3_text": "Gemma 3", "gpt_oss": "gpt-oss", "starcoder2": "Starcoder2",
+    "gpt2": "GPT-2", "bert": "BERT", "vit": "ViT", "llama": "Llama", "mistral": "Mistral",
+    "ministral3": "Ministral 3", "qwen2": "Qwen2", "qwen3": "Qwen3", "smollm3": "SmolLM3",
+    "granite": "Granite", "phi3": "Phi-3", "olmo2": "OLMo 2", "olmo3": "OLMo 3", "gemma2": "Gemma 2",
+    "gemma3_text": "Gemma 3", "gpt_oss": "gpt-oss", "starcoder2": "Starcoder2",
 }  # fmt: skip
 
 
@@ -92,7 +94,12 @@ def unusual(o: Options) -> list[str]:
             o.n_heads * o.d_k != o.d_model
         ),
         f"windows of {', '.join(map(str, sorted(windows)))} tokens, the own one among them": bool(windows),
-        "queries and keys are normed before they are turned (QK-norm)": o.head_norms,
+        "queries and keys are normed before they are turned (QK-norm)": o.head_norms == "each",
+        "all columns of queries, and of keys, are normed together before they are turned": (
+            o.head_norms == "all"
+        ),
+        "queries, keys and values have biases": o.output_bias is False,
+        "no positions in some layers": any(kind.turn is None for kind in o.layers) and not o.positions,
         "each head has a sink, a key that nobody wrote": o.sinks,
         f"scores are capped at ±{o.cap:g}" if o.cap else "": bool(o.cap),
         f"logits are capped at ±{o.logit_cap:g}" if o.logit_cap else "": bool(o.logit_cap),
@@ -101,7 +108,13 @@ def unusual(o: Options) -> list[str]:
         ),
         f"queries and keys are stretched by {max(stretches, default=1):.3f} (yarn)": bool(stretches),
         "norms on both sides of each sub-layer": o.norms == "both",
+        "norms after each sub-layer, before the sum": o.norms == "after",
         f"embeddings are multiplied by {o.embedding_scale:.4g}": o.embedding_scale != 1,
+        f"what a sub-layer adds is multiplied by {o.residual_scale:.4g}": o.residual_scale != 1,
+        f"logits are multiplied by {o.logit_scale:.4g}": o.logit_scale != 1,
+        "scores grow with the position of the query, by its logarithm": (
+            any(kind.sharper for kind in o.layers)
+        ),
         f"{o.experts.count} experts, {o.experts.used} for each token" if o.experts else "": bool(o.experts),
     }
     return [text for text, there in facts.items() if there]
@@ -152,7 +165,7 @@ def _layer(o: Options) -> str:
         "" if o.n_heads == o.n_key_heads else f", {o.n_key_heads} of keys and values"
     )
     norm = "RMSNorm" if o.norm == "rms" else "LayerNorm"
-    where = {"before": "before", "behind": "behind", "both": "on both sides of"}[o.norms]
+    where = {"before": "before", "behind": "behind", "after": "after", "both": "on both sides of"}[o.norms]
     network = "gated, " if o.gated and not o.experts else "in experts, " if o.experts else ""
     inner = f"{network}{o.d_inner:,} inside ({o.activation})"
     return f"{heads}, width {o.d_k}; {inner}; {norm} {where} each sub-layer"
@@ -161,4 +174,6 @@ def _layer(o: Options) -> str:
 def _positions(o: Options, kind: Kind) -> str:
     if kind.turn is not None:
         return kind.turn.told
+    if o.causal and not o.positions:
+        return "none"
     return "learned, one for each patch" if o.image else f"a learned table of {o.positions:,}"

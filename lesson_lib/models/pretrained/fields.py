@@ -63,6 +63,7 @@ ONLY_OF = {
     "bert": {"directionality": ("bidi",)},
     "vit": {"tie_word_embeddings": (True, False)},
     "llama": {"is_llama_config": (True,)},
+    "qwen2": {"use_mrope": (False,)},
     "gpt_oss": {"hidden_act": ("silu",)},
     "starcoder2": {"mlp_type": ("default",), "norm_type": ("layer_norm",)},
 }

@@ -71,7 +71,7 @@ def save_model(model: Model, folder: str | Path) -> None:
     tensors = {}
     for name, x in model.state_dict().items():
         made = theirs(name, family.names)
-        if made.how is not as_it_lies:
+        if made.how is not as_it_lies or made.rows is not None:
             raise ValueError(
                 f"a {model.options.family} cannot be saved here: its file holds {made.name} in another form"
             )
@@ -226,7 +226,8 @@ def _collected(
                 f"{causes.missing(made.name, files.where, family.prefix, asked)}"
             )
         given = files[short[made.name]]
-        x = made.how(given).to(dtype or given.dtype)
+        mine = given if made.rows is None else given[made.rows(len(wanted))]
+        x = made.how(mine).to(dtype or given.dtype)
         if x.shape != wanted.shape:
             raise ValueError(
                 f"{short[made.name]} has shape {files.shape(short[made.name])}, and gives"

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.blocks import FeedForward
-from lesson_lib.heads import Cache, MultiHeadAttention, SinkAttention
+from lesson_lib.heads import Cache, MultiHeadAttention, SinkAttention, merge_heads, split_heads
 from lesson_lib.masks import causal
 from lesson_lib.norms import LayerNorm
 from lesson_lib.positions import rotary
@@ -38,7 +38,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 @dataclass(frozen=True)
 class Turn:
     """How positions turn queries and keys: a frequency for each pair of columns, half-split; both grow by
-    `stretch` (yarn's). `told` says it in words."""
+    `stretch` (yarn's). Fewer frequencies than pairs turn the first columns only. `told` says it in words."""
 
     frequencies: tuple[float, ...]
     stretch: float = 1.0
@@ -47,17 +47,21 @@ class Turn:
     def __call__(self, x: Tensor, start: int) -> Tensor:
         """Queries or keys (*b, n, d), the first of them at position `start`."""
         given = torch.tensor(self.frequencies, dtype=torch.float64, device=x.device)
-        turned = rotary(x, start, pairing="half-split", frequencies=given)
-        return turned if self.stretch == 1 else self.stretch * turned
+        first, rest = x.split([2 * len(given), x.shape[-1] - 2 * len(given)], -1)
+        turned = rotary(first, start, pairing="half-split", frequencies=given)
+        turned = turned if self.stretch == 1 else self.stretch * turned
+        return torch.cat((turned, rest), -1) if rest.shape[-1] else turned
 
 
 @dataclass(frozen=True)
 class Kind:
     """One layer's attention. `window` counts the tokens that one may look at, itself among them; None is no
-    limit. Without a `turn`, positions come from elsewhere."""
+    limit. Without a `turn`, positions come from elsewhere, or from nowhere. `sharper` = (a, n) multiplies the
+    scores of position t by 1 + a ln(1 + t // n)."""
 
     window: int | None = None
     turn: Turn | None = None
+    sharper: tuple[float, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,11 @@ class Experts:
 class Options:
     """What a model is, whatever its family. The defaults are those of a Llama.
 
-    `norms`: "before" each sub-layer (pre-norm), "behind" the sum (post-norm), or "both", before a sub-layer
-    and after it, inside the residual. `scale` is what scores are multiplied by (None: 1 / sqrt(d_k)),
-    `cap` bounds them, `logit_cap` the logits. `positions` are the rows of a learned table, `kinds_of_token`
+    `norms`: "before" each sub-layer (pre-norm), "behind" the sum (post-norm), "after" a sub-layer, inside
+    the residual, or "both", before and after it. `head_norms` are for "each" head's queries and keys, or for
+    "all" columns together. `output_bias` is that of w_output (None: as `bias`). `scale` is what scores are
+    multiplied by (None: 1 / sqrt(d_k)), `residual_scale` what a sub-layer adds, `logit_scale` the logits;
+    `cap` bounds scores, `logit_cap` logits. `positions` are the rows of a learned table, `kinds_of_token`
     those of a table of kinds (BERT's first and second sentence).
     """
 
@@ -92,17 +98,20 @@ class Options:
     causal: bool = True
     norm: Literal["layer", "rms"] = "rms"
     eps: float = 1e-6
-    norms: Literal["before", "behind", "both"] = "before"
+    norms: Literal["before", "behind", "after", "both"] = "before"
     activation: str = "silu"
     gated: bool = True
     bias: bool = False
+    output_bias: bool | None = None
     inner_bias: bool = False
-    head_norms: bool = False
+    head_norms: Literal["", "each", "all"] = ""
     sinks: bool = False
     scale: float | None = None
     cap: float | None = None
     logit_cap: float | None = None
+    logit_scale: float = 1.0
     embedding_scale: float = 1.0
+    residual_scale: float = 1.0
     positions: int = 0
     kinds_of_token: int = 0
     first_norm: bool = False
@@ -250,22 +259,26 @@ class Patches(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and a feed-forward network, each `behind(x + after(sublayer(before(x))))`, where one or two
-    of the three norms are there."""
+    """Attention and a feed-forward network, each `behind(x + scale · after(sublayer(before(x))))`, where one
+    or two of the three norms are there."""
 
     def __init__(self, options: Options, kind: Kind) -> None:
         super().__init__()
-        self.kind, self.causal = kind, options.causal
-        there = {"before": (1, 0, 0), "both": (1, 1, 0), "behind": (0, 0, 1)}[options.norms]
+        self.kind, self.causal, self.scale = kind, options.causal, options.residual_scale
+        where = {"before": (1, 0, 0), "both": (1, 1, 0), "after": (0, 1, 0), "behind": (0, 0, 1)}
+        there = where[options.norms]
         self.before, self.after, self.behind = (
             nn.ModuleList(_norm(options) if one else nn.Identity() for _ in range(2)) for one in there
         )
-        norm = partial(nn.RMSNorm, options.d_k, eps=options.eps) if options.head_norms else lambda: None
         self.attention = MultiHeadAttention(
             options.d_model, options.n_heads,
             n_key_heads=options.n_key_heads, d_k=options.d_k, d_v=options.d_k, bias=options.bias,
-            attention=_attention(options), rotate=kind.turn, query_norm=norm(), key_norm=norm(),
+            attention=_attention(options), rotate=kind.turn,
+            query_norm=_head_norm(options, options.n_heads),
+            key_norm=_head_norm(options, options.n_key_heads),
         )  # fmt: skip
+        if options.output_bias is False:
+            self.attention.w_output.register_parameter("bias", None)
         self.feed_forward = _feed_forward(options)
 
     def forward(
@@ -280,10 +293,24 @@ class Layer(nn.Module):
             ahead = causal(m, queries=n, window=window, device=x.device)
             mask = ahead if mask is None else ahead & mask
         y = self.before[0](x)
-        attended = self.attention(y, y, y, mask=mask, cache=cache, weights=weights)
-        x = self.behind[0](x + self.after[0](attended.output))
-        x = self.behind[1](x + self.after[1](self.feed_forward(self.before[1](x))))
+        asks = y if self.kind.sharper is None else y * self._sharpness(y, 0 if cache is None else cache.seen)
+        attended = self.attention(asks, y, y, mask=mask, cache=cache, weights=weights)
+        x = self.behind[0](x + self.scale * self.after[0](attended.output))
+        x = self.behind[1](x + self.scale * self.after[1](self.feed_forward(self.before[1](x))))
         return x, attended.weights
+
+    def _sharpness(self, x: Tensor, start: int) -> Tensor:
+        """What each token's query is multiplied by (n, 1); w_query has no bias where this is used."""
+        a, n = self.kind.sharper
+        positions = torch.arange(start, start + x.shape[1], device=x.device)
+        return (1 + a * (1 + positions // n).log())[:, None].to(x.dtype)
+
+
+class WholeNorm(nn.RMSNorm):
+    """RMSNorm over the columns of all heads together, of heads (b, h, n, d_k)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return split_heads(super().forward(merge_heads(x)), x.shape[1])
 
 
 class Gated(nn.Module):
@@ -348,13 +375,15 @@ class TokenLogits(nn.Module):
         self.dense = nn.Linear(d, d) if masked else None
         self.norm = _norm(options) if masked else None
         self.bias = nn.Parameter(torch.zeros(options.n_tokens)) if masked else None
-        self.activation, self.cap = ACTIVATIONS[options.activation], options.logit_cap
+        self.activation = ACTIVATIONS[options.activation]
+        self.cap, self.scale = options.logit_cap, options.logit_scale
 
     def forward(self, states: Tensor, embedding: Words) -> Tensor:
         """States (b, n, d_model) as logits (b, n, tokens)."""
         if self.dense is not None:
             states = self.norm(self.activation(self.dense(states)))
         logits = F.linear(states, embedding.table if self.table is None else self.table, self.bias)
+        logits = logits if self.scale == 1 else logits * self.scale
         return logits if self.cap is None else self.cap * (logits / self.cap).tanh()
 
 
@@ -400,6 +429,12 @@ def _attention(options: Options) -> Any:
     score = scaled_dot if options.scale is None else partial(_scaled, options.scale)
     score = score if options.cap is None else soft_cap(options.cap, score)
     return attend if score is scaled_dot else partial(attend, score=score)
+
+
+def _head_norm(options: Options, n_heads: int) -> nn.Module | None:
+    if options.head_norms == "all":
+        return WholeNorm(n_heads * options.d_k, eps=options.eps)
+    return nn.RMSNorm(options.d_k, eps=options.eps) if options.head_norms else None
 
 
 def _scaled(scale: float, query: Tensor, key: Tensor) -> Tensor:

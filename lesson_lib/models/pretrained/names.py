@@ -1,8 +1,8 @@
 """What each family calls its tensors. Left stands our name, right theirs; `*` is the number of the layer, and
 a pair of modules stands for its weight and its bias.
 
-A `Renamed` tensor is not ours as it lies in the file: a part of a fused one, transposed, or with 1 added.
-Only the last is arithmetic, and it is not done in the file's dtype.
+A `Renamed` tensor is not ours as it lies in the file: rows of a fused one, transposed, or with 1 added. Only
+the last is arithmetic, and it is not done in the file's dtype.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,12 @@ from torch import Tensor
 
 
 class Renamed(NamedTuple):
-    """A tensor's name in a published file, and the transformation that makes ours of it."""
+    """A tensor's name in a published file, and the transformation that makes ours of it; `rows` says which
+    rows of a fused one are ours, if ours has so many."""
 
     name: str
     how: Callable[[Tensor], Tensor]
+    rows: Callable[[int], slice] | None = None
 
 
 def as_it_lies(x: Tensor) -> Tensor:
@@ -102,9 +104,25 @@ STARCODER2 = LLAMA | {
     "layers.*.feed_forward.w_in": "layers.*.mlp.c_fc",
     "layers.*.feed_forward.w_out": "layers.*.mlp.c_proj",
 }
+# queries, keys and values, or a gate and what it lets pass, are rows of one tensor
+PHI3 = LLAMA | {
+    "layers.*.attention.w_query": Renamed("layers.*.self_attn.qkv_proj", as_it_lies, lambda n: slice(n)),
+    "layers.*.attention.w_key": Renamed(
+        "layers.*.self_attn.qkv_proj", as_it_lies, lambda n: slice(-2 * n, -n)
+    ),
+    "layers.*.attention.w_value": Renamed(
+        "layers.*.self_attn.qkv_proj", as_it_lies, lambda n: slice(-n, None)
+    ),
+    "layers.*.feed_forward.w_gate": Renamed("layers.*.mlp.gate_up_proj", as_it_lies, lambda n: slice(n)),
+    "layers.*.feed_forward.w_in": Renamed("layers.*.mlp.gate_up_proj", as_it_lies, lambda n: slice(-n, None)),
+}
 QWEN3 = LLAMA | {
     "layers.*.attention.query_norm": "layers.*.self_attn.q_norm",
     "layers.*.attention.key_norm": "layers.*.self_attn.k_norm",
+}
+OLMO2 = {name: given for name, given in QWEN3.items() if ".before." not in name} | {
+    "layers.*.after.0": "layers.*.post_attention_layernorm",
+    "layers.*.after.1": "layers.*.post_feedforward_layernorm",
 }
 # the files hold what is added to 1
 GEMMA2 = LLAMA | {
@@ -163,7 +181,14 @@ FAMILIES = {
     "vit": Family(VIT, "vit.", {}, left=("pooler.",)),
     "llama": Family(LLAMA, "model.", LM_HEAD, TURNED),
     "mistral": Family(LLAMA, "model.", LM_HEAD, TURNED),
+    "ministral3": Family(LLAMA, "model.", LM_HEAD),
+    "qwen2": Family(LLAMA, "model.", LM_HEAD, TURNED),
     "qwen3": Family(QWEN3, "model.", LM_HEAD),
+    "smollm3": Family(LLAMA, "model.", LM_HEAD),
+    "granite": Family(LLAMA, "model.", LM_HEAD),
+    "phi3": Family(PHI3, "model.", LM_HEAD),
+    "olmo2": Family(OLMO2, "model.", LM_HEAD),
+    "olmo3": Family(OLMO2, "model.", LM_HEAD),
     "gemma2": Family(GEMMA2, "model.", LM_HEAD),
     "gemma3_text": Family(GEMMA3, "model.", LM_HEAD),
     "gpt_oss": Family(GPT_OSS, "model.", LM_HEAD),
@@ -183,4 +208,4 @@ def theirs(our_name: str, names: dict[str, str | Renamed]) -> Renamed:
     stem, _, last = starred.rpartition(".")
     found, suffix = (names[starred], "") if starred in names else (names[stem], f".{last}")
     made = found if isinstance(found, Renamed) else Renamed(found, as_it_lies)
-    return Renamed(made.name.replace("*", number) + suffix, made.how)
+    return made._replace(name=made.name.replace("*", number) + suffix)

@@ -23,7 +23,7 @@ from lesson_lib.training import fit
 RECIPE = {
     "steps": 800,
     "lr": 1e-2,
-    "kinds": {"plain": {}, "QK-norm": {"head_norms": True}, "soft cap": {"cap": 50.0}},
+    "kinds": {"plain": {}, "QK-norm": {"head_norms": "each"}, "soft cap": {"cap": 50.0}},
     "loud": [1, 4, 16],
     "more_steps": 3200,
     "again": [["plain", 4], ["QK-norm", 16]],
