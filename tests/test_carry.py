@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
@@ -24,11 +26,12 @@ from lesson_lib.chapters.c10_graph_attention import molecules
 from lesson_lib.chapters.c10_graph_attention.real_graph import Fixed, balanced_accuracy
 from lesson_lib.efficient import attend_tiles
 from lesson_lib.graphs import GraphAttention
-from lesson_lib.heads import MultiHeadAttention
+from lesson_lib.heads import MultiHeadAttention, SinkAttention
 from lesson_lib.masks import causal, from_edges, padding, window
 from lesson_lib.models.gpt import GPT
 from lesson_lib.places import ROOT
 from lesson_lib.truncated import attend_window
+from tests import peers
 
 FOLDER = ROOT / "notebooks" / "carry"
 FILES = {  # name -> what it may import, its lines at most; in its __main__ what makes its training short
@@ -39,6 +42,11 @@ FILES = {  # name -> what it may import, its lines at most; in its __main__ what
     "recurrent": ({"torch", "statistics", "time"}, 220, ("steps=400", "steps=3")),
     "long": ({"torch", "time"}, 200, ("(1024, 2048, 4096)", "(70, 300)")),
     "graphs": ({"torch"}, 200, ("steps=200", "steps=3")),
+    "llm": (
+        {"torch", "safetensors", "dataclasses", "json", "math", "pathlib", "sys", "tempfile", "tokenizers"},
+        300,
+        ("length=60", "length=9"),
+    ),
 }
 B, H, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -50,11 +58,12 @@ def text_of(name: str) -> str:
 def carried(name: str):
     spec = importlib.util.spec_from_file_location(f"carried_{name}", FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-attention, transformer, positions, vision, recurrent, long, graphs = map(carried, FILES)
+attention, transformer, positions, vision, recurrent, long, graphs, llm = map(carried, FILES)
 
 
 def test_each_file_is_known():
@@ -966,3 +975,74 @@ def test_accuracy_is_balanced_and_fit_keeps_the_best():
             graphs.fit(network, x, edges, y, nodes, ~nodes, size, steps=steps)
             scores.append(graphs.accuracy(network, x, edges, y, ~nodes))
         assert scores[2] >= scores[1]  # of the weights after steps 5, 10, 15 and 20
+
+
+# --- llm.py ---
+
+OPENED = (
+    "llama", "llama, linear", "llama, llama3", "mistral", "qwen2", "qwen2, windows", "qwen3",
+    "qwen3, windows", "smollm3", "smollm3, windows",
+)  # fmt: skip
+
+
+@pytest.mark.on_cpu
+@pytest.mark.parametrize("name", OPENED)
+@torch.no_grad()
+def test_a_published_folder_gives_what_its_own_library_gives(name, tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not carried to a GPU machine")
+    logits, x = peers.answers(name)[0], peers.inputs(name)
+    top = float(logits.abs().max())
+    for dtype in (torch.float32, torch.bfloat16):
+        logits, model = peers.answers(name, dtype)[0], llm.open_model(peers.folder(name, tmp_path, dtype))
+        caches = model.caches()
+        parts = [model(part, caches) for part in x.split(peers.PIECES, 1)]
+        assert peers.apart(model(x), logits, top) < peers.NOISE
+        assert peers.apart(torch.cat(parts, 1), logits, top) < peers.NOISE
+    start = x[0, :5]
+    theirs = peers.reference(name, dtype).generate(
+        start[None], max_new_tokens=12, do_sample=False, pad_token_id=0
+    )
+    made = llm.write(model, start, 12)
+    assert made == theirs[0, 5:].tolist()
+    assert llm.write(model, start, 12, ends=made[3:4]) == made[: made.index(made[3]) + 1]
+    drawn = [llm.write(model, start, 12, 2.0, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_what_is_not_computed_is_refused(tmp_path):
+    given = {
+        "model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 8,
+        "num_hidden_layers": 2, "num_attention_heads": 2,
+    }  # fmt: skip
+    wrong = {
+        "model_type": "gpt2", "quantization_config": {"bits": 4}, "hidden_act": "gelu",
+        "rope_scaling": {"rope_type": "longrope"}, "layer_types": ["chunked_attention"] * 2,
+    }  # fmt: skip
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match=r"gpt2|bits|gelu|longrope|chunked"):
+            llm.read_config(given | {name: value})
+    (tmp_path / "config.json").write_text(json.dumps(given))
+    with pytest.raises(FileNotFoundError, match=r"no \.safetensors"):
+        llm.open_model(tmp_path)
+    tensors = llm.LLM(llm.read_config(given)).state_dict()
+    fewer = {name: x for name, x in tensors.items() if name != "lm_head.weight"}
+    for changed, said in ((tensors | {"more": torch.ones(1)}, "more"), (fewer, "lm_head")):
+        save_file(changed, tmp_path / "model.safetensors")
+        with pytest.raises(RuntimeError, match=said):
+            llm.open_model(tmp_path)
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_sinks_are_the_librarys(window):
+    q, k, v, sinks = tensors((B, 6, N, D), (B, H, N, D), (B, H, N, D), (6,))
+    layer = SinkAttention(6).double()
+    layer.sinks = nn.Parameter(sinks.detach().clone())
+    shared = (x.repeat_interleave(2, 1) for x in (k, v))
+    theirs = layer(q, *shared, mask=causal(N, window=window)).output
+    ours = llm.attend(q, k, v, window, sinks)
+    assert_close(ours, theirs)
+    grad = torch.randn_like(ours)
+    assert_close(
+        torch.autograd.grad(ours, (q, k, v, sinks), grad),
+        torch.autograd.grad(theirs, (q, k, v, layer.sinks), grad),
+    )
