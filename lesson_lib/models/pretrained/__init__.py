@@ -15,7 +15,7 @@ fields      what is known of other fields: harmless, of one value, or repeating 
 names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
 causes      why a folder is not opened: a pointer in a file's place, an adapter, another head, another format
-described   what a model is, in words
+described   what a model is, in words; card: on one picture, from any config.json
 inside      cut a head, patch a token's row, read layers' states as logits, open a text
 
 SMALL_WRITER is the folder of a small Llama that comes with the course (its README.md says what it is).
@@ -23,6 +23,7 @@ SMALL_WRITER is the folder of a small Llama that comes with the course (its READ
 
 from pathlib import Path
 
+from lesson_lib.models.pretrained.card import Card, card
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.described import described, kept, kept_per_token, unusual
 from lesson_lib.models.pretrained.files import from_gpt, new_model, open_model, save_model
@@ -33,12 +34,14 @@ SMALL_WRITER = Path(__file__).parent / "small_writer"
 
 __all__ = [
     "SMALL_WRITER",
+    "Card",
     "Kind",
     "Model",
     "ModelOutput",
     "Opened",
     "Options",
     "Turn",
+    "card",
     "cut",
     "described",
     "exchanged",
