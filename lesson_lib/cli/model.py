@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lesson_lib.models.pretrained import card, described, generate, open_model
+from lesson_lib.models.pretrained.against import compared, parting
 from lesson_lib.models.pretrained.fields import UnknownFields
 from lesson_lib.models.pretrained.files import read_config
 
@@ -22,6 +23,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.svg",
         help="draw what config.json says, of any family, into a file",
     )
+    parser.add_argument(
+        "--against", choices=["transformers"], help="find the first step at which ours and theirs part"
+    )
     parser.add_argument("--length", type=int, default=20, metavar="N", help="tokens to add (default: 20)")
     parser.add_argument(
         "--ignore", nargs="*", default=(), metavar="FIELD", help="fields of config.json that change nothing"
@@ -35,13 +39,17 @@ def main(
     length: int = 20,
     ignore: Sequence[str] = (),
     card_file: Path | None = None,
+    against: str | None = None,
 ) -> int:
-    """Describe the model, or draw its card; 1 after a sentence where it cannot be opened."""
+    """Describe the model, or draw its card, or compare it; 1 after a sentence where it cannot be opened."""
     try:
         if card_file is not None:
             found = card(read_config(folder), name=folder.resolve().name)
             card_file.write_text(found.svg(), encoding="utf-8")
             print(f"{found}\n\nThe card is {card_file}.")
+            return 0
+        if against is not None:
+            print(parting(compared(folder, ignore=ignore)))
             return 0
         model = open_model(folder, ignore=ignore, read=text is not None)
         print(described(model, name=folder.resolve().name))
@@ -52,7 +60,7 @@ def main(
     except UnknownFields as error:
         print(f"{error.said}, add --ignore {shlex.join(error.names)}", file=sys.stderr)
         return 1
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

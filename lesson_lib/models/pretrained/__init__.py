@@ -16,6 +16,7 @@ names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
 causes      why a folder is not opened: a pointer in a file's place, an adapter, another head, another format
 described   what a model is, in words; card: on one picture, from any config.json
+against     the first step at which our model and that of transformers part
 inside      cut a head, patch a token's row, read layers' states as logits, open a text
 
 SMALL_WRITER is the folder of a small Llama that comes with the course (its README.md says what it is).
