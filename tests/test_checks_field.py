@@ -454,11 +454,6 @@ def a_root_of_a_root(x, weight, bias, eps):
     return torch.rsqrt(std + eps) * (x - mean) * weight + bias
 
 
-@told("capped", r"score itself")
-def a_cap_that_is_gone(scores, cap):
-    return torch.tanh(scores / cap).mul(scores)
-
-
 @told("additive_step", r"relu")
 def a_relu_in_between(state, read, w_query, w_key, v):
     scores = torch.stack([F.relu(state @ w_query + row @ w_key) @ v for row in read])

@@ -1,39 +1,109 @@
+# /// ideas
+# [wide_heads]
+# says = "a page names sizes: heads need not split a token's width, 64 heads of 64 stand on 2,880 numbers"
+# motive = "Which of them can you read already?"
+# shown = "64 · 64 = 4,096"
+# action = "whole.w_query"
+#
+# [window]
+# says = "a window counts the token itself, so 128 means 127 before it; older keys may be forgotten"
+# motive = "looks at the last tokens only"
+# shown = "print(causal(6, window=3).int())"
+# action = 'predict("window_of_128")'
+#
+# [cost]
+# says = "what a text costs: the rows that each layer keeps, times numbers a row, times 2 bytes"
+# motive = "What does a long text cost?"
+# shown = "CacheExplorer()"
+# action = 'predict("cache_with_windows")'
+#
+# [latent]
+# says = "latent keys: all heads' keys and values are made from one narrow row, and the cache keeps that row"
+# motive = "Could it keep less?"
+# shown = "512 + 64 = 576"
+# action = 'predict("wrong_root")'
+#
+# [moved]
+# says = "W_k moves to the query, W_v behind the sum: attend asks the narrow rows themselves"
+# motive = "Making all keys anew for each token would cost more than it saves"
+# shown = "$(W_k^\\top q) \\cdot c$"
+# action = "short = attend("
+#
+# [qk_norm]
+# says = "QK-norm: each head's queries and keys are normed before they turn, so lengths leave the scores"
+# motive = "it cannot know what training does to the lengths"
+# shown = "loud = scaled_dot("
+# action = "q, k = norm(10 * q"
+#
+# [sink]
+# says = "a sink is one more score of each head, with a value of 0: the head can say little"
+# motive = "What if no key fits?"
+# shown = "the tokens have"
+# action = "bias[:, -1]"
+#
+# [gate]
+# says = "a sink is a gate: the plain output times sigmoid(logsumexp(scores) - sink); others make the gate from the token"
+# motive = "Is a gate something else?"
+# shown = "gate = (scores.logsumexp(-1, keepdim=True) - 1.5).sigmoid()"
+# action = "assert_close(gate * plain, sunk("
+#
+# [no_positions]
+# says = "some layers have no positions"
+# motive = "must each layer know where a token stands"
+# shown = "SmolLM3"
+# action = "same = attend("
+#
+# [sharper]
+# says = "weights thin out as texts grow; scores that grow with the logarithm of the length keep one key's share"
+# motive = "a key that is ahead"
+# shown = "for n in (100, 1_000, 10_000):"
+# action = "What is left of it"
+#
+# [silent]
+# says = "a page does not say all: QK-norm and sinks stand in no entry, only in the names of the weights"
+# motive = "Does the page say all this?"
+# shown = "card(published.CONFIGS"
+# action = 'predict("unknown_page")'
+# ///
+
 # %% [markdown]
 r"""
 {title}
 
 A published model comes with a page, `config.json`, that says what its numbers are. Seven entries of gpt-oss 20B's, of 2025:
 
-    "num_hidden_layers": 24,        "hidden_size": 2880,
-    "num_attention_heads": 64,      "num_key_value_heads": 8,
-    "head_dim": 64,                 "sliding_window": 128,
-    "layer_types": ["sliding_attention", "full_attention", …]
+```
+"num_hidden_layers": 24,     "hidden_size": 2880,
+"num_attention_heads": 64,   "num_key_value_heads": 8,
+"head_dim": 64,              "sliding_window": 128,
+"layer_types": ["sliding_attention", "full_attention", …]
+```
 
-Each layer has 64 numbers more, called `sinks`.
+Which of them can you read already?
 
-**Afterwards you can** read the attention of such a page entry by entry, write three changes in a few lines each, and say what a text costs.
+**Afterwards you can** read the attention of such a page entry by entry; say what a text costs; write three changes of today's models in a few lines each.
 
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-今天的模型改了注意力的什么?六个公开模型的配置文件:多个查询头共用键,窗口,QK 归一化(先把查询和键归一,再旋转),分数的软上限,以及"汇"(一个没有人写过的键)。
-每一处改动只有几行,函数还是同一个 attend。查询和键的起点长 4 倍时,只有归一化的模型学得会(三个种子 1.00、.84、1.00);长 16 倍时它慢,但不是学不会。
+今天的模型改了注意力的什么?窗口,多个查询头共用键,所有的头共用一行"潜在"的键,QK 归一化(先归一,再旋转),"汇"(一个没有人写过的键;它等于一个门),没有位置的层,随长度增大的分数。
+每一处改动只有几行,函数还是同一个 attend。最后读一页从没见过的配置文件。
 </details>
 """
 
-# %%
+# %% tags=["imports"]
+import math
+
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
-from torch.nn import functional as F
+import torch.nn.functional as F
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import figures, published
+from lesson_lib.chapters.c13_todays_models import published
 from lesson_lib.chapters.c13_todays_models.cache_explorer import CacheExplorer
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
-from lesson_lib.masks import causal, padding
-from lesson_lib.models.pretrained import new_model
+from lesson_lib.course import *
+from lesson_lib.masks import causal
+from lesson_lib.models.pretrained import card, new_model
 from lesson_lib.scores import scaled_dot
 
 _ = torch.manual_seed(0)
@@ -41,9 +111,11 @@ warm_up()
 
 # %% [markdown]
 r"""
-Eight heads of queries share one of the 8 heads of keys (11b), so a token leaves $2 \cdot 8 \cdot 64 = 1{,}024$ numbers in a layer's cache. **"Heads split the width of a token."** Here 64 heads of 64 are 4,096 numbers, and a token has 2,880: $W_q$ leads there, the output matrix back.
+There are 24 layers, and a token is a row of 2,880 numbers. Eight heads of queries share each of the 8 heads of keys (11b).
 
-## 1 · A window, in every second layer
+**"Heads split the width of a token."** These 64 heads of 64 have 64 · 64 = 4,096 columns, more than the token has. $W_q$ leads from 2,880 to 4,096, and the output matrix leads back. So the width of a head is a choice of its own.
+
+## 1 · What a text costs
 
 In a layer of `sliding_attention` a token looks at the last tokens only. A mask says so:
 """
@@ -56,9 +128,7 @@ predict("window_of_128")
 
 # %% [markdown]
 r"""
-What lies farther back is not lost: every second layer looks at all.
-
-Keys and values older than the window are never used again in that layer, so its cache may forget them.
+What lies farther back is not lost, because every second layer looks at all. But in a layer with a window old keys and values are never used again, so its cache may forget them. What does a long text cost?
 """
 
 # %%
@@ -66,7 +136,7 @@ predict("cache_with_windows")
 
 # %% [markdown]
 r"""
-Without windows it is 6. Five more pages (not all were made for so long a text):
+So 3 GiB; without windows it would be 6. The same count for six models, a bar for each:
 """
 
 # %%
@@ -74,13 +144,40 @@ CacheExplorer()
 
 # %% [markdown]
 r"""
-*Do:* at 131,072 tokens, take the windows away, then shared keys, too. Whose cache does each step multiply most?
+*Do:* at 131,072 tokens take the windows away, then the shared keys, too. Which model's cache does each step multiply most?
 
 <details><summary>Answer</summary>
-The first Mistral's, by 32: all its layers have windows. The second gpt-oss's, by 8.
+Without windows Mistral 7B's grows most, 32 times, for all its layers have them. Then gpt-oss's does, 8 times: 64 heads of keys in place of 8.
 </details>
 
-## 2 · Scores that shout
+## 2 · One row for all heads
+
+DeepSeek V3 has 128 heads, each with a key of 192 numbers and a value of 128. A cache of them would keep 128 · 320 = 40,960 numbers for a token, in each layer. Could it keep less? It keeps one narrow row $c$ of 512 numbers, the **latent row**. From it each head's matrices would make its key, $W_k c$, and its value, $W_v c$.
+
+Making all keys anew for each token would cost more than it saves. But they need not be made:
+
+$$q \cdot (W_k\, c) = (W_k^\top q) \cdot c$$
+
+So the matrix moves over to the query. Then all heads ask the same narrow rows, which are keys and values at once, and $W_v$ waits until the sum is done. Here are 5 heads of width 8 over latent rows of width 12. `attend` divides scores by the root of a key's width.
+"""
+
+# %%
+predict("wrong_root")
+
+# %%
+c = torch.randn(40, 12)  # latent rows of 40 tokens
+w_key, w_value = torch.randn(2, 5, 8, 12)  # two matrices for each head
+q = torch.randn(5, 3, 8)  # three queries for each head
+long = attend(q, c @ w_key.mT, c @ w_value.mT).output
+for factor in (1, (12 / 8) ** 0.5):
+    short = attend(factor * q @ w_key, c, c).output @ w_value.mT
+    print(f"times {factor:.2f}: off by {(short - long).abs().max():.4f}")
+
+# %% [markdown]
+r"""
+With the right root both are equal, and the cache keeps 12 numbers a token in place of 5 · 16 = 80. Positions do not fit in: a rotary turn would stand between $q$ and $W_k^\top$, another one for each distance. So DeepSeek has one more key of 64 numbers, which is turned and shared by all heads. It keeps 512 + 64 = 576 numbers in place of 40,960.
+
+## 3 · Scores that shout
 """
 
 # %%
@@ -88,176 +185,175 @@ predict("ten_times_longer")
 
 # %% [markdown]
 r"""
-02b's trouble again: with scores far apart one key has all the weight, and slopes vanish. The root mends what the width does at the *start*; it cannot know what training does to the lengths.
+With scores so far apart one key has all the weight, and softmax is saturated (02b). The division by the root mends what the width does at the start; it cannot know what training does to the lengths.
 
-**QK-norm** takes the lengths away: each head's queries and keys are normed as 06a's RMSNorm norms a token. Its columns have learned gains, so it comes *before* the turn (05b): behind it, gains would stretch turned columns, and places would count, not distances alone.
+**QK-norm** takes the lengths away. Each head's queries and keys are normed as 06a's RMSNorm norms a token, and each column is multiplied by a learned gain. This comes before the rotary turn. A turn mixes two columns, and if they were stretched differently afterwards, scores would depend on positions and not on distances alone.
 """
 
 # %% [markdown] tags=["exercise:normed"]
-# `gain` is learned, a number for each column.
+# Write it. `gain` has a number for each column.
 
 # %%
 norm = yours("normed")
-q, k = torch.randn(2, 5, 64)  # 5 tokens each, one head 64 wide
-ones = torch.ones(64)
+q, k = torch.randn(2, 5, 64)  # 5 tokens each, one head of width 64
 loud = scaled_dot(10 * q, 10 * k).abs().max()
-calm = scaled_dot(norm(10 * q, ones), norm(10 * k, ones)).abs().max()
-print(f"largest score: {loud:.0f}, with QK-norm {calm:.1f}")  # 1 / 100
-assert calm < 8  # both are sqrt(64) long, so 64 / 8 at most
-assert_close(norm(10 * q, ones), norm(q, ones))
+q, k = norm(10 * q, torch.ones(64)), norm(10 * k, torch.ones(64))
+print(f"largest score: {loud:.0f}, with QK-norm {scaled_dot(q, k).abs().max():.1f}")
 
 # %% [markdown]
 r"""
-## 3 · A cap
-
-Gemma 2 had another way: scores may grow, but not past a cap, there 50: $\text{cap} \cdot \tanh(\text{score} / \text{cap})$.
-"""
-
-# %% [markdown] tags=["exercise:capped"]
-# One line. Small scores pass, loud ones bend.
-
-# %%
-cap = yours("capped")
-scores = torch.tensor([1.0, 10, 50, 300])
-print([round(score, 1) for score in cap(scores, 50).tolist()])
-
-x, may = torch.randn(6, 64), causal(6)
-low = attend(x, x, x, score=lambda q, k: cap(scaled_dot(q, k), 2), mask=may)
-hidden = scaled_dot(x, x).masked_fill(~may, -torch.inf)
-wrong = cap(hidden, 2).softmax(-1)  # the mask first, then the cap
-for table in (low.weights, wrong):  # what row 0 hears of the future
-    print(f"{table[0, 1:].sum():.2f}")
-
-# %% [markdown]
-r"""
-`attend` caps first, then masks. In the other order minus infinity becomes -cap, here -2, and the future gets «.08»; at 50 this test would miss it.
-
-A small model learns in 800 steps to repeat a word of random signs, *kfwac kf…*. Now it starts loud.
-"""
-
-# %%
-predict("loud_start")
-
-# %%
-figures.loud_starts()
-
-# %% [markdown]
-r"""
-At 4 times QK-norm alone learns: 1.00, .84 and 1.00 in three seeds, the others .06 at best. Plain is stuck: .05 after 3,200 steps.
-
-**"With QK-norm lengths do not matter."** At 16 times it has .04 to .30: Adam's steps turn a matrix 16 times as large 16 times less. Slow, not stuck: 3,200 steps give 1.00 in all seeds ([evidence](evidence/13_todays_models_evidence.ipynb)).
+Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. (Gemma 2 had another way: it bent scores at ±50, by tanh. Gemma 3 has the norm instead. Which of them learns from a loud start, says the [evidence](evidence/13_todays_models_evidence.ipynb).)
 
 ## 4 · Nothing to find
 
-Softmax must give all its weight away. What if no key fits? Large models put it on the first token, which all see, as on a **sink**; hide it by a window new to them, and they break. gpt-oss gives each head a sink of its own: a learned score that belongs to no token.
+A row of weights sums to 1, so softmax must give all its weight away. What if no key fits? Trained models then give most of it to the first token, which all tokens see: they use it as a **sink**. Add a window after training, so that late tokens no longer see the first one, and the models break: its weight must now go to tokens with something to say. So gpt-oss gives each head a sink of its own: a learned score that belongs to no token, with a value of 0.
 """
 
 # %%
 predict("five_and_a_sink")
 
 # %% [markdown] tags=["exercise:with_sink"]
-# Write it with one more key, and attend as it is.
+# Write it with one more key, and call `attend` once.
 
 # %%
 sunk = yours("with_sink")
 q, k, v = torch.zeros(1, 4), torch.randn(5, 4), torch.ones(5, 1)
 may = torch.ones(1, 5, dtype=torch.bool)
 for sink in (-30.0, 0.0, 3.0):
-    told = sunk(q, k, v, may, sink).item()
-    print(f"sink {sink}: the tokens have {told:.2f}")
+    print(f"sink {sink}: the tokens have {sunk(q, k, v, may, sink).item():.2f}")
 
 # %% [markdown]
 r"""
-Values are 1, so the output is the tokens' weight. **"Weights add up to 1."** Those of the tokens need not.
+**"Weights add up to 1."** Those of the tokens need not: with a sink of 3 they have «0.20».
 
-## 5 · The whole page
-
-What six pages change:
+Other models of 2025, Qwen3-Next among them, put a **gate** behind attention: the output times $\sigma(W_g x)$, a number between 0 and 1 for each head or column. Is a gate something else? The tokens have $Z = \sum_j e^{s_j}$ of the sum $Z + e^{\text{sink}}$. And $Z / (Z + e^{\text{sink}})$ is $\sigma(\ln Z - \text{sink})$, with $\sigma(x) = 1 / (1 + e^{-x})$. torch's `logsumexp` is $\ln Z$:
 """
 
 # %%
-figures.families()
+q, k, v = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 2)
+may = torch.ones(3, 5, dtype=torch.bool)
+plain, scores = attend(q, k, v).output, scaled_dot(q, k)
+gate = (scores.logsumexp(-1, keepdim=True) - 1.5).sigmoid()
+assert_close(gate * plain, sunk(q, k, v, may, 1.5))
+print("gates of three queries:", *(f"{one:.2f}" for one in gate[:, 0]))
 
 # %% [markdown]
 r"""
-The last column is rotary's base; Gemma 3's layers with windows have the small one. DeepSeek's latent keys stand in the [evidence of 11](evidence/11_efficient_attention_evidence.ipynb). **"Every family has its own attention."** Compare your sink with a layer that our library makes from such a page:
+So **a sink is a gate**. It opens when some scores are above the sink, and nearly closes when all are below. Qwen's gate is made from the token instead, by a matrix: the token says how much it wants to hear, before it has seen any key.
+
+## 5 · Far apart
+
+Two more changes are a line each. First, must each layer know where a token stands? Let the last of six tokens ask the five before it, without positions, and then the same five in another order:
 """
 
 # %%
-page = published.CONFIGS["gpt-oss 20B"] | {
-    "num_hidden_layers": 2,
-    "hidden_size": 48,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "sliding_window": 4,
-    "intermediate_size": 16,
-    "vocab_size": 50,
-}
-layer = new_model(page).layers[0].cpu()  # page to model
-whole = layer.attention  # a MultiHeadAttention
-turn = layer.kind.turn  # rotary positions
-torch.nn.init.normal_(whole.attention.sinks)
-x = torch.randn(10, 48)
-mask = causal(10, window=4)  # given to both below
-with torch.no_grad():
-    q = whole.w_query(x).view(10, 4, 16).transpose(0, 1)  # (4, 10, 16)
-    k = whole.w_key(x).view(10, 2, 16).transpose(0, 1)  # (2, 10, 16)
-    v = whole.w_value(x).view(10, 2, 16).transpose(0, 1)
-    q, k = turn(q, 0), turn(k, 0)  # token 0 stands at place 0
-
-# %%
-with torch.no_grad():
-    heads = [
-        sunk(q[head], k[head // 2], v[head // 2], mask, sink.item())
-        for head, sink in enumerate(whole.attention.sinks)  # two ask one key
-    ]
-    by_hand = whole.w_output(torch.cat(heads, -1))
-    theirs = whole(x[None], x[None], x[None], mask=mask).output[0]
-assert_close(by_hand, theirs, atol=1e-5, rtol=1e-5)
-print("numbers that agree:", by_hand.numel())
+x, order = torch.randn(6, 16), [3, 0, 4, 1, 2]
+same = attend(x[5:], x[:5], x[:5]).output, attend(x[5:], x[order], x[order]).output
+assert_close(*same)
 
 # %% [markdown]
 r"""
-Our library opens ten families this way; tests find their logits equal to the published code's, to 4 millionths of the largest.
+Every fourth layer of SmolLM3 and of Llama 4 is such a layer. The five tokens in another order give the same output: only which tokens come before matters. In a whole model the layers around this one know the order, and here no token is weaker because it is far.
+
+Second, a key that is ahead of all others by 6: how much weight has it among 100 keys? What is left of it among 10,000? On the right all scores are multiplied by $\ln n / \ln 100$:
+"""
+
+# %%
+for n in (100, 1_000, 10_000):
+    scores = F.one_hot(torch.tensor(0), n) * 6.0
+    grown = scores * math.log(n) / math.log(100)
+    print(f"{n:6} keys: {scores.softmax(-1)[0]:.2f} {grown.softmax(-1)[0]:.2f}")
+
+# %% [markdown]
+r"""
+The others are many, so «0.80» becomes «0.04». A factor that grows with the logarithm of the length holds the key's weight. Llama 4 and Ministral 3 multiply the query at position $t$ by $1 + 0.1 \ln(1 + \lfloor t / f \rfloor)$; $f$ is 8,192 or 16,384.
 
 ## In real work
 
-`python -m lesson_lib model FOLDER` says all this of a model on your disk. QK-norm, window and sink in torch, with padding:
+Is the own token counted in a window? Mistral, Gemma and gpt-oss count it. ModernBERT, an encoder, says `local_attention: 128` and means 64 to either side, so 129. Does an error by one show? Here is a small model made from gpt-oss's page, with new weights, and the same weights with a window of one more:
 """
 
 # %%
-q = torch.randn(2, 4, 6, 16)  # two texts, 4 heads, 6 tokens
-k, v = torch.randn(2, 2, 4, 6, 16)
-real = padding(torch.tensor([6, 4]), 6)  # (2, 1, 6): the second has 4
-mask = (causal(6, window=3) & real[:, None]).expand(2, 4, 6, 6)
-q, k = F.rms_norm(q, (16,), eps=1e-6), F.rms_norm(k, (16,), eps=1e-6)
-sinks = torch.randn(4)
-column = sinks[:, None, None].expand(2, 4, 6, 1)
-bias = torch.zeros(2, 4, 6, 6).masked_fill(~mask, -torch.inf)
-bias = torch.cat((bias, column), -1)  # (2, 4, 6, 7)
-more = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
-output = F.scaled_dot_product_attention(q, *more, attn_mask=bias)
-for text, head in torch.cartesian_prod(torch.arange(2), torch.arange(4)):
-    one = (x[text, head] for x in (q, k, v, mask))
-    assert_close(output[text, head], sunk(*one, sinks[head].item()))
+small = published.CONFIGS["gpt-oss 20B"] | {
+    "num_hidden_layers": 2, "hidden_size": 48, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 16,
+    "intermediate_size": 16, "vocab_size": 50,
+}  # fmt: skip
+right, wrong = (new_model(small | {"sliding_window": w}) for w in (128, 129))
+wrong.load_state_dict(right.state_dict())
+text = torch.randint(50, (4, 300))  # four texts of 300 tokens
+with torch.no_grad():
+    one, other = right(text).logits, wrong(text).logits
+same = (one.argmax(-1) == other.argmax(-1)).float().mean()
+print(f"logits up to {one.abs().max():.1f}, off by {(one - other).abs().max():.1f}")
+print(f"best tokens that stay: {same:.0%}")
+
+# %% tags=["proof"]
+assert 0.85 < same < 0.99 and (one - other).abs().max() > 1
 
 # %% [markdown]
 r"""
-A common bug: is the own token counted? Mistral, Gemma and gpt-oss count it; ModernBERT, an encoder, has `local_attention: 128`, 64 to either side, so 129. An error by one hardly changes a text: compare logits.
+Nearly all of the best tokens stay as they were, so what the model writes hardly shows the error. The logits do. So compare a loaded model with its original by logits, on a text longer than the window. (`python -m lesson_lib model FOLDER --against transformers` names the first layer and step that differ.)
 
-## The page once more
+## To carry away
 
-24 layers; 64 heads, eight on one head of keys; every second layer hears 128 tokens; each head has a sink, for when nothing fits; a text of 131,072 tokens costs 3 GiB.
+`notebooks/carry/llm.py` opens a folder of Llama, Mistral, Qwen or SmolLM3, and writes. Its `attend` has shared keys, windows and sinks. Here it is beside yours, on one layer of the small model: 4 heads of queries, 2 of keys, and 10 tokens:
+"""
 
-**To remember.** Today's models change what is compared, who is heard and what is kept; the function is the one of 02a.
+# %%
+from carry import llm as carried
 
-- Shared keys and windows save memory; each layer may have its own.
-- QK-norm takes lengths out of the scores.
-- Cap scores first, then mask.
-- A sink lets a head say nothing.
+layer = right.layers[0]
+whole, x = layer.attention, torch.randn(1, 10, 48)
+torch.nn.init.normal_(whole.attention.sinks)
+mask = causal(10, window=4)
+with torch.no_grad():
+    maps = (whole.w_query, whole.w_key, whole.w_value)
+    q, k, v = (m(x).view(1, 10, -1, 16).transpose(1, 2) for m in maps)
+    q, k = layer.kind.turn(q, 0), layer.kind.turn(k, 0)
+    sinks = whole.attention.sinks
+    theirs = carried.attend(q, k, v, window=4, sinks=sinks)
+    mine = [sunk(q[0, h], k[0, h // 2], v[0, h // 2], mask, sinks[h].item()) for h in range(4)]
+assert_close(torch.stack(mine), theirs[0])
+show_source(carried.attend)
 
-**Sources.** Henry et al. 2020 (arXiv:2010.04245, QK-norm); Xiao et al. 2023 (2309.17453, sinks); the models' reports (2407.21783, 2310.06825, 2505.09388, 2408.00118, 2503.19786, 2508.10925).
+# %% [markdown]
+r"""
+## A page never seen
+
+Does the page say all this? Here is what can be read from gpt-oss's. QK-norm and sinks have no entry anywhere: our library knows them by the family's name, and else only the names of the weights tell.
+"""
+
+# %%
+card(published.CONFIGS["gpt-oss 20B"], name="gpt-oss 20B")
+
+# %% [markdown]
+r"""
+Now read one alone, Olmo 3 7B's:
+
+```
+"num_hidden_layers": 32,     "hidden_size": 4096,
+"num_attention_heads": 32,   "num_key_value_heads": 32,
+"sliding_window": 4096,      "layer_types": three of four
+                             "sliding_attention"
+```
+"""
+
+# %%
+predict("unknown_page")
+
+# %% [markdown]
+r"""
+gpt-oss keeps 3 GiB for twice as many tokens, since eight of its query heads share a head of keys. The page of the start is read: 24 layers; 64 heads, eight on one head of keys; every second layer hears 128 tokens. And each head has a sink, for when nothing fits.
+
+**To remember.** Today's models change what is compared, who is heard and what is kept. The function is that of 02a.
+
+- Windows, shared keys and latent rows save memory; each layer may have its own.
+- QK-norm takes lengths out of scores.
+- A sink lets a head say little, and is a gate.
+- Compare a loaded model with its original by logits.
+
+**Sources.** Henry et al. 2020 (arXiv:2010.04245); Xiao et al. 2023 (2309.17453); DeepSeek-AI 2024 (2405.04434, 2412.19437); Qiu et al. 2025 (*Gated Attention for Large Language Models*); Nakanishi 2025 (2501.19399); the models' reports (2407.21783, 2310.06825, 2505.09388, 2408.00118, 2503.19786, 2508.10925).
 
 **Next**: [13b · How does a model copy?](13b_induction.ipynb)
 """

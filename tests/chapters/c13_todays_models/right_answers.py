@@ -23,11 +23,6 @@ def _normed_by_torch(x: Tensor, gain: Tensor) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), gain, eps=1e-6)
 
 
-def _capped_by_exp(scores: Tensor, cap: float) -> Tensor:
-    grown = torch.exp(2 * scores / cap)
-    return cap - 2 * cap / (grown + 1)
-
-
 def _sink_by_pad(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sink: float) -> Tensor:
     bias = torch.full((len(q), len(k) + 1), 0.0, device=q.device)
     bias[:, len(k)] += sink
@@ -311,11 +306,6 @@ def _less_than_all(query: Tensor, key: Tensor, value: Tensor, sink: float, tile:
 
 RIGHT = {
     "normed": (_normed_by_norm, _normed_by_torch, _normed_by_length),
-    "capped": (
-        lambda scores, cap: cap * (2 * torch.sigmoid(2 * scores / cap) - 1),
-        _capped_by_exp,
-        lambda scores, cap: scores.double().div(cap).tanh().mul(cap).to(scores.dtype),
-    ),
     "with_sink": (_sink_by_pad, _sink_in_the_bias, _sink_by_cat),
     "two_looks": (_shifted, _by_triangles, _by_diagonal),
     "prefix_matching": (

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -11,10 +11,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def normed(
-    x: Float[Tensor, "*n d"],
-    gain: Float[Tensor, " d"],
-) -> Float[Tensor, "*n d"]:
+def normed(x, gain):
     return gain * x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt()
 
 
@@ -26,28 +23,7 @@ def _rows(seed: int, *shape: int, draw: Draw = drawn, by: float = 1.0) -> Case:
     return {"x": by * draw(seed, *shape), "gain": draw(seed + 1, shape[-1]).abs() + 0.5}
 
 
-def capped(
-    scores: Float[Tensor, "*n m"],
-    cap: float,
-) -> Float[Tensor, "*n m"]:
-    return cap * (scores / cap).tanh()
-
-
-def _capped_by_exp(scores: Tensor, cap: float) -> Tensor:
-    return cap * (2 * (2 * scores / cap).sigmoid() - 1)
-
-
-def _loud(seed: int, n: int, m: int, cap: float, by: float = 9.0, draw: Draw = drawn) -> Case:
-    return {"scores": by * draw(seed, n, m), "cap": cap}
-
-
-def with_sink(
-    q: Float[Tensor, "n d"],
-    k: Float[Tensor, "m d"],
-    v: Float[Tensor, "m d_v"],
-    mask: Bool[Tensor, "n m"],
-    sink: float,
-) -> Float[Tensor, "n d_v"]:
+def with_sink(q, k, v, mask, sink):
     keys = torch.cat((k, torch.zeros_like(k[:1])))
     values = torch.cat((v, torch.zeros_like(v[:1])))
     seen = F.pad(mask, (0, 1), value=True)
@@ -81,14 +57,6 @@ def _pair(seed: int, n: int, m: int, d: int) -> Case:
     return {"query": 3 * drawn(seed, n, d), "key": drawn(seed + 1, m, d)}
 
 
-def capped_2(logits: Float[Tensor, "*b n"], cap: float, seen: float) -> Float[Tensor, "*b n"]:
-    return cap * (logits / (seen * cap)).tanh()
-
-
-def _logits(seed: int, n: int, cap: float, seen: float) -> Case:
-    return {"logits": 9 * drawn(seed, 2, n), "cap": cap, "seen": seen}
-
-
 def with_sink_2(weights: Float[Tensor, "n m"], given: Float[Tensor, " n"]) -> Float[Tensor, "n m"]:
     return weights * (1 - given)[:, None]
 
@@ -115,22 +83,6 @@ CODE = {
         cases=(
             lambda: [_pair(1, 1, 2, 4)],
             lambda: [_pair(3, 3, 5, 6), _pair(5, 4, 2, 3)],
-        ),
-    ),
-    "capped": Code(
-        solution=capped,
-        cases=(
-            lambda: [{"scores": table([[1, -1, 0]]), "cap": 2.0}],
-            lambda: [_loud(2, 3, 4, 5.0), _loud(4, 2, 5, 50.0, by=0.5)],
-        ),
-        reference=_capped_by_exp,
-        hidden=lambda draw: [_loud(11, 3, 5, 9.0, draw=draw), _loud(13, 4, 2, 12.0, draw=draw)],
-    ),
-    "capped_2": Code(
-        solution=capped_2,
-        cases=(
-            lambda: [_logits(1, 4, 5.0, 1.0)],
-            lambda: [_logits(3, 5, 30.0, 2.0), _logits(5, 3, 2.0, 0.5)],
         ),
     ),
     "with_sink": Code(
