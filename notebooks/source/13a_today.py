@@ -1,9 +1,9 @@
 # /// ideas
 # [wide_heads]
 # says = "a page names sizes: heads need not split a token's width, 64 heads of 64 stand on 2,880 numbers"
-# motive = "Which of them can you read already?"
+# motive = "says what its numbers are"
 # shown = "64 · 64 = 4,096"
-# action = "whole.w_query"
+# action = "Which of them can you read already?"
 #
 # [window]
 # says = "a window counts the token itself, so 128 means 127 before it; older keys may be forgotten"
@@ -25,8 +25,8 @@
 #
 # [moved]
 # says = "W_k moves to the query, W_v behind the sum: attend asks the narrow rows themselves"
-# motive = "Making all keys anew for each token would cost more than it saves"
-# shown = "$(W_k^\\top q) \\cdot c$"
+# motive = "Must all keys be made anew for each token?"
+# shown = "(W_k^\\top q) \\cdot c"
 # action = "short = attend("
 #
 # [qk_norm]
@@ -39,7 +39,7 @@
 # says = "a sink is one more score of each head, with a value of 0: the head can say little"
 # motive = "What if no key fits?"
 # shown = "the tokens have"
-# action = "bias[:, -1]"
+# action = 'predict("five_and_a_sink")'
 #
 # [gate]
 # says = "a sink is a gate: the plain output times sigmoid(logsumexp(scores) - sink); others make the gate from the token"
@@ -62,7 +62,7 @@
 # [silent]
 # says = "a page does not say all: QK-norm and sinks stand in no entry, only in the names of the weights"
 # motive = "Does the page say all this?"
-# shown = "card(published.CONFIGS"
+# shown = "card(page"
 # action = 'predict("unknown_page")'
 # ///
 
@@ -81,7 +81,7 @@ A published model comes with a page, `config.json`, that says what its numbers a
 
 Which of them can you read already?
 
-**Afterwards you can** read the attention of such a page entry by entry; say what a text costs; write three changes of today's models in a few lines each.
+**Afterwards you can** read the attention of such a page entry by entry; say what a text costs; write two changes of today's models in a few lines each.
 
 {about}
 
@@ -147,18 +147,18 @@ r"""
 *Do:* at 131,072 tokens take the windows away, then the shared keys, too. Which model's cache does each step multiply most?
 
 <details><summary>Answer</summary>
-Without windows Mistral 7B's grows most, 32 times, for all its layers have them. Then gpt-oss's does, 8 times: 64 heads of keys in place of 8.
+Without windows Mistral 7B's grows most, 131,072 / 4,096 = 32 times, for all its layers have windows. Then gpt-oss's does, 8 times: 64 heads of keys in place of 8.
 </details>
 
 ## 2 · One row for all heads
 
-DeepSeek V3 has 128 heads, each with a key of 192 numbers and a value of 128. A cache of them would keep 128 · 320 = 40,960 numbers for a token, in each layer. Could it keep less? It keeps one narrow row $c$ of 512 numbers, the **latent row**. From it each head's matrices would make its key, $W_k c$, and its value, $W_v c$.
+DeepSeek V3 has 128 heads, each with a key of 128 + 64 numbers and a value of 128. A cache of them would keep 128 · 320 = 40,960 numbers for a token, in each layer. Could it keep less? A learned matrix makes of each token one narrow row $c$ of 512 numbers, the **latent row**, and the cache keeps that. From it each head's matrices make 128 numbers of its key, $W_k c$, and its value, $W_v c$. (The other 64 come below.)
 
-Making all keys anew for each token would cost more than it saves. But they need not be made:
+Must all keys be made anew for each token? No:
 
-$$q \cdot (W_k\, c) = (W_k^\top q) \cdot c$$
+$$q \cdot (W_k\, c) = (W_k^\top q) \cdot c \qquad \sum_j w_j\, W_v c_j = W_v \sum_j w_j\, c_j$$
 
-So the matrix moves over to the query. Then all heads ask the same narrow rows, which are keys and values at once, and $W_v$ waits until the sum is done. Here are 5 heads of width 8 over latent rows of width 12. `attend` divides scores by the root of a key's width.
+So $W_k$ moves over to the query, and $W_v$ comes last. Then all heads ask the same narrow rows, which are keys and values at once. Here are 5 heads of width 8 over latent rows of width 12. `attend` divides scores by the root of a key's width.
 """
 
 # %%
@@ -175,7 +175,7 @@ for factor in (1, (12 / 8) ** 0.5):
 
 # %% [markdown]
 r"""
-With the right root both are equal, and the cache keeps 12 numbers a token in place of 5 · 16 = 80. Positions do not fit in: a rotary turn would stand between $q$ and $W_k^\top$, another one for each distance. So DeepSeek has one more key of 64 numbers, which is turned and shared by all heads. It keeps 512 + 64 = 576 numbers in place of 40,960.
+With the right root both are equal, and the cache keeps 12 numbers a token in place of 5 · 16 = 80. With rotary positions a turn $R$ stands between them, $q \cdot (R\, W_k\, c)$, and $R$ is another one for each distance. So the moved query would be another one for each key. Therefore the other 64 numbers of a key are made apart: they are turned, all heads share them, and their product is added to the score. The cache keeps 512 + 64 = 576 numbers in place of 40,960.
 
 ## 3 · Scores that shout
 """
@@ -187,7 +187,7 @@ predict("ten_times_longer")
 r"""
 With scores so far apart one key has all the weight, and softmax is saturated (02b). The division by the root mends what the width does at the start; it cannot know what training does to the lengths.
 
-**QK-norm** takes the lengths away. Each head's queries and keys are normed as 06a's RMSNorm norms a token, and each column is multiplied by a learned gain. This comes before the rotary turn. A turn mixes two columns, and if they were stretched differently afterwards, scores would depend on positions and not on distances alone.
+**QK-norm** takes the lengths away. Each head's queries and keys are divided by the root of the mean of their squares, and each column is multiplied by a learned gain. This comes before the rotary turn. A turn mixes two columns, and if they were stretched differently afterwards, scores would depend on positions and not on distances alone.
 """
 
 # %% [markdown] tags=["exercise:normed"]
@@ -202,11 +202,11 @@ print(f"largest score: {loud:.0f}, with QK-norm {scaled_dot(q, k).abs().max():.1
 
 # %% [markdown]
 r"""
-Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. (Gemma 2 had another way: it bent scores at ±50, by tanh. Gemma 3 has the norm instead. Which of them learns from a loud start, says the [evidence](evidence/13_todays_models_evidence.ipynb).)
+Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. (The [evidence](evidence/13_todays_models_evidence.ipynb) trains models from such a start.)
 
 ## 4 · Nothing to find
 
-A row of weights sums to 1, so softmax must give all its weight away. What if no key fits? Trained models then give most of it to the first token, which all tokens see: they use it as a **sink**. Add a window after training, so that late tokens no longer see the first one, and the models break: its weight must now go to tokens with something to say. So gpt-oss gives each head a sink of its own: a learned score that belongs to no token, with a value of 0.
+A row of weights sums to 1, so softmax must give all its weight away. What if no key fits? Trained models then give most of it to the first token, which all tokens see: they use it as a **sink**. Add a window after training, so that late tokens no longer see the first one, and the models break: the weight that was parked there now lands on tokens whose values matter. So gpt-oss gives each head a sink of its own: a learned score that belongs to no token, with a value of 0.
 """
 
 # %%
@@ -239,7 +239,7 @@ print("gates of three queries:", *(f"{one:.2f}" for one in gate[:, 0]))
 
 # %% [markdown]
 r"""
-So **a sink is a gate**. It opens when some scores are above the sink, and nearly closes when all are below. Qwen's gate is made from the token instead, by a matrix: the token says how much it wants to hear, before it has seen any key.
+So **a sink is a gate**. Of the first query the tokens get «0.65», and the sink takes the rest. The gate is a half where $Z = e^{\text{sink}}$, and closes as the tokens' scores fall below. Qwen's gate is made from the token instead, by a matrix: the token says how much it wants to hear, before it has met any key.
 
 ## 5 · Far apart
 
@@ -253,9 +253,9 @@ assert_close(*same)
 
 # %% [markdown]
 r"""
-Every fourth layer of SmolLM3 and of Llama 4 is such a layer. The five tokens in another order give the same output: only which tokens come before matters. In a whole model the layers around this one know the order, and here no token is weaker because it is far.
+The five tokens in another order give the same output. So such a layer weighs tokens by content alone, at any distance. Every fourth layer of SmolLM3 and of Llama 4 is one, and the layers around it know the order.
 
-Second, a key that is ahead of all others by 6: how much weight has it among 100 keys? What is left of it among 10,000? On the right all scores are multiplied by $\ln n / \ln 100$:
+Second, a key that is ahead of all others by 6: how much weight has it among 100 keys? What is left of it among 10,000? On the right its lead grows with the length, since all scores are multiplied by $\ln n / \ln 100$:
 """
 
 # %%
@@ -266,7 +266,7 @@ for n in (100, 1_000, 10_000):
 
 # %% [markdown]
 r"""
-The others are many, so «0.80» becomes «0.04». A factor that grows with the logarithm of the length holds the key's weight. Llama 4 and Ministral 3 multiply the query at position $t$ by $1 + 0.1 \ln(1 + \lfloor t / f \rfloor)$; $f$ is 8,192 or 16,384.
+The others are many, so «0.80» becomes «0.04». With scores that grow as the logarithm of the length this key does not fade. In Llama 4 and Ministral 3 they grow so, in steps, each some thousand positions long.
 
 ## In real work
 
@@ -284,67 +284,68 @@ wrong.load_state_dict(right.state_dict())
 text = torch.randint(50, (4, 300))  # four texts of 300 tokens
 with torch.no_grad():
     one, other = right(text).logits, wrong(text).logits
-same = (one.argmax(-1) == other.argmax(-1)).float().mean()
+same = (one.argmax(-1) == other.argmax(-1)).float()
+print(f"best tokens that stay: {same[:, :128].mean():.0%}, {same[:, 128:].mean():.0%}")
 print(f"logits up to {one.abs().max():.1f}, off by {(one - other).abs().max():.1f}")
-print(f"best tokens that stay: {same:.0%}")
 
 # %% tags=["proof"]
-assert 0.85 < same < 0.99 and (one - other).abs().max() > 1
+assert same[:, :128].all() and 0.75 < same[:, 128:].mean() < 0.97
+assert (one - other).abs().max() > 1
 
 # %% [markdown]
 r"""
-Nearly all of the best tokens stay as they were, so what the model writes hardly shows the error. The logits do. So compare a loaded model with its original by logits, on a text longer than the window. (`python -m lesson_lib model FOLDER --against transformers` names the first layer and step that differ.)
+In the first 128 positions nothing changes, since all tokens are in both windows. Behind them most of the best tokens stay, so a text may still look plausible. The logits show it at once. (These weights are random, so the sizes say nothing of gpt-oss.) So compare a loaded model with its original by logits, on a text longer than the window. (`python -m lesson_lib model FOLDER --against transformers` names the first layer and step that differ.)
 
 ## To carry away
 
-`notebooks/carry/llm.py` opens a folder of Llama, Mistral, Qwen or SmolLM3, and writes. Its `attend` has shared keys, windows and sinks. Here it is beside yours, on one layer of the small model: 4 heads of queries, 2 of keys, and 10 tokens:
+`notebooks/carry/llm.py` opens a folder of Llama, Mistral, Qwen or SmolLM3, and writes. Its `attend` has shared keys, windows and sinks. Here it is beside yours, with 4 heads of queries, 2 of keys, and 10 tokens:
 """
 
 # %%
 from carry import llm as carried
 
-layer = right.layers[0]
-whole, x = layer.attention, torch.randn(1, 10, 48)
-torch.nn.init.normal_(whole.attention.sinks)
-mask = causal(10, window=4)
-with torch.no_grad():
-    maps = (whole.w_query, whole.w_key, whole.w_value)
-    q, k, v = (m(x).view(1, 10, -1, 16).transpose(1, 2) for m in maps)
-    q, k = layer.kind.turn(q, 0), layer.kind.turn(k, 0)
-    sinks = whole.attention.sinks
-    theirs = carried.attend(q, k, v, window=4, sinks=sinks)
-    mine = [sunk(q[0, h], k[0, h // 2], v[0, h // 2], mask, sinks[h].item()) for h in range(4)]
-assert_close(torch.stack(mine), theirs[0])
+q, sinks = torch.randn(1, 4, 10, 16), torch.randn(4)
+k, v = torch.randn(2, 1, 2, 10, 16)
+theirs, mask = carried.attend(q, k, v, 4, sinks), causal(10, window=4)
+for h in range(4):  # two heads of queries ask one head of keys
+    mine = sunk(q[0, h], k[0, h // 2], v[0, h // 2], mask, sinks[h].item())
+    assert_close(mine, theirs[0, h])
 show_source(carried.attend)
 
 # %% [markdown]
 r"""
+`may` is True inside the window. Each head of keys is copied for the heads that share it, as in 11b. The sink is a last column of the bias, over a key and a value of zeros.
+
 ## A page never seen
 
-Does the page say all this? Here is what can be read from gpt-oss's. QK-norm and sinks have no entry anywhere: our library knows them by the family's name, and else only the names of the weights tell.
+Read one alone: Olmo 3 7B's, of 2025. There is no `head_dim`, so here the heads do split the token.
 """
 
 # %%
-card(published.CONFIGS["gpt-oss 20B"], name="gpt-oss 20B")
-
-# %% [markdown]
-r"""
-Now read one alone, Olmo 3 7B's:
-
-```
-"num_hidden_layers": 32,     "hidden_size": 4096,
-"num_attention_heads": 32,   "num_key_value_heads": 32,
-"sliding_window": 4096,      "layer_types": three of four
-                             "sliding_attention"
-```
-"""
+page = {
+    "model_type": "olmo3",
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 8,
+    "sliding_window": 4096,
+    "rope_theta": 500_000,
+    "intermediate_size": 11008,  # of the feed-forward network
+    "vocab_size": 100278,
+}
 
 # %%
 predict("unknown_page")
 
+# %%
+card(page, name="Olmo 3 7B")
+
 # %% [markdown]
 r"""
-gpt-oss keeps 3 GiB for twice as many tokens, since eight of its query heads share a head of keys. The page of the start is read: 24 layers; 64 heads, eight on one head of keys; every second layer hears 128 tokens. And each head has a sink, for when nothing fits.
+Does the page say all this? The norms do not stand there (OLMo norms after each sub-layer, a third place beside 06a's two): `card` knows them by the family's name. So it is with gpt-oss's sinks. Of a family that you do not know, look for `q_norm` or `sinks` among the names of the weights.
+
+Olmo keeps 9.5 GiB, and gpt-oss 3 GiB for twice as many tokens: 1,024 numbers a token and layer, not 8,192. And so the page of the start is read: 24 layers; 64 heads, eight on one head of keys; every second layer hears 128 tokens. Each head has a sink, for when nothing fits, and no entry says so.
 
 **To remember.** Today's models change what is compared, who is heard and what is kept. The function is that of 02a.
 

@@ -6,11 +6,9 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from lesson_lib import summary
-from lesson_lib.chapters.c13_todays_models import published
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, Picture, canvas, color, figure, styled
+from lesson_lib.charts.picture import CURVES, Picture, color, figure
 from lesson_lib.experiments import results
-from lesson_lib.models.pretrained import Options
 
 TEXT = "kfwacmkfw"
 FIRST, BEHIND, LAST = 2, 3, 8  # of TEXT: w, what comes after it, and the w that asks
@@ -89,78 +87,6 @@ def _arrow(
             "arrowstyle": "->", "color": hue, "linewidth": 1.5, "connectionstyle": f"arc3,rad={curve}",
         },
     )  # fmt: skip
-
-
-COLUMNS = ("heads\non one key", "window", "QK-norm", "cap", "sink", "rotary\nbase")
-
-
-def differences() -> dict[str, tuple[str, ...]]:
-    """What each published model changes in the attention of 2017, an entry for each of COLUMNS; '' where
-    nothing."""
-    entries = {"Transformer, 2017": ("",) * len(COLUMNS)}
-    for name in published.CONFIGS:
-        o = published.read(name)
-        windows = [kind.window for kind in o.layers]
-        short = [window for window in windows if window]
-        window = f"{short[0]:,}" if short else ""
-        if short and len(short) < len(windows):
-            window += f"\nin {len(short)} of {len(windows)}"
-        bases = sorted({round(base) for base in _bases(o)})
-        entries[name] = (
-            str(o.n_heads // o.n_key_heads),
-            window,
-            "●" if o.head_norms else "",
-            f"{o.cap:g}" if o.cap else "",
-            "●" if o.sinks else "",
-            "\n".join(f"{base:,}" for base in bases),
-        )
-    return entries
-
-
-def _bases(options: Options) -> set[float]:
-    """The bases of rotary positions, from the first two frequencies: no scaling changes
-    their ratio."""
-    turns = {kind.turn for kind in options.layers if kind.turn is not None}
-    return {(turn.frequencies[0] / turn.frequencies[1]) ** (options.d_k / 2) for turn in turns}
-
-
-@styled
-def families() -> Picture:
-    """`differences` as a table: a row for each model."""
-    changes = differences()
-    figure, grid = canvas(width=7.4, height=0.55 + 0.42 * len(changes))
-    axes = grid[0, 0]
-    axes.set_axis_off()
-    axes.set_xlim(-2.1, len(COLUMNS) - 0.4)
-    axes.set_ylim(len(changes) - 0.4, -1.35)
-    for j, title in enumerate(COLUMNS):
-        axes.text(j, -0.9, title, ha="center", va="center", fontsize=9, weight="bold")
-    for i, (name, entries) in enumerate(changes.items()):
-        axes.axhline(i - 0.5, color="0.85", linewidth=0.8)
-        axes.text(-2.1, i, name, va="center", fontsize=9.5)
-        for j, entry in enumerate(entries):
-            axes.text(
-                j, i, entry or "–", ha="center", va="center", fontsize=9, color="black" if entry else "0.6"
-            )
-    return Picture(
-        figure,
-        alt="A table of six models and the Transformer of 2017. "
-        + " ".join(
-            f"{name}: "
-            + ", ".join(
-                f"{title} {entry}".replace("\n", " ").replace("●", "yes")
-                for title, entry in zip(COLUMNS, entries, strict=True)
-                if entry
-            )
-            + "."
-            for name, entries in changes.items()
-            if any(entries)
-        ),
-        caption=(
-            "A dash: as in 2017. Left out: heads' widths, biases, stretched positions; and Gemma 3 divides"
-            " scores by the root of 168."
-        ),
-    )
 
 
 def loud_starts() -> Picture:

@@ -64,6 +64,9 @@ class Card:
         counted = {kind: self.layers.count(kind) for kind in self.layers}
         object.__setattr__(self, "groups", list(counted.items()))
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_svg_(self) -> str:
         return self.svg()
 
@@ -219,7 +222,8 @@ def _cache(layers: tuple[LayerKind, ...], longest: int | None) -> Facts:
     rest = len(layers) - len(known)
     told = f" ({rest} layers unknown, not counted)" if rest else ""
     each = 2 * sum(kind.per_token for kind in known) / 1024
-    facts = [("cache", f"{each:,.1f} KiB a token in bfloat16{told}")]
+    full = ", until windows are full" if any(kind.most for kind in known) else ""
+    facts = [("cache", f"{each:,.1f} KiB for each token in bfloat16{full}{told}")]
     if longest:
         whole = 2 * sum(kind.kept(longest) for kind in known) / 2**20
         facts.append(("longest text", f"{longest:,} tokens: the caches keep {whole:,.0f} MiB{told}"))
