@@ -84,7 +84,7 @@ def test_every_text_model_of_transformers_has_a_card():
 
 def test_the_picture_has_a_bar_for_each_layer_and_words_within_it():
     found = card(CONFIGS["Gemma 3 27B"], name="a <name>")
-    root = ET.fromstring(found._repr_svg_())
+    root = ET.fromstring(found.svg())
     space = "{http://www.w3.org/2000/svg}"
     bars = [one for one in root.iter(f"{space}rect") if one.get("width") == "100"]
     height, texts = float(root.get("height")), [*root.iter(f"{space}text")]
@@ -93,6 +93,8 @@ def test_the_picture_has_a_bar_for_each_layer_and_words_within_it():
     assert all(float(one.get("y")) < height for one in texts)
     assert root.find(f"{space}title").text == "a <name>: Gemma 3"
     assert "52 x sliding_attention" in root.find(f"{space}desc").text
+    shown = found._repr_html_()
+    assert 'alt="a &lt;name&gt;: Gemma 3.' in shown and "max-width: 100%" in shown and "\n" not in shown
 
 
 def test_the_command_writes_it(tmp_path, capsys):

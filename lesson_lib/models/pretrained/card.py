@@ -4,6 +4,7 @@ A page says most of a model, and not all: what no field says is called unknown h
 read are named. Families that `open_model` knows are read by `options`; of others the fields that many share.
 """
 
+import base64
 import html
 import textwrap
 from dataclasses import dataclass, field
@@ -67,8 +68,11 @@ class Card:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _repr_html_(self) -> str:
+        """The picture, which gets narrower with its place, and its words for who does not see it."""
+        data = base64.b64encode(self.svg().encode()).decode()
+        words = html.escape(str(self), quote=True).replace("\n", ". ")
+        return f'<img alt="{words}" style="max-width: 100%" src="data:image/svg+xml;base64,{data}">'
 
     def svg(self) -> str:
         """The card as a picture of its own, 760 wide."""

@@ -623,13 +623,6 @@ waited = {
 }
 figures.next_token(held, waited, devices.beside("next token"))
 
-# %%
-verdict(
-    "4,096 tokens, one head of keys: less than three quarters of the time of eight",
-    waited["1 head of keys"][-1] < 0.75 * waited["8 heads of keys"][-1],
-    trained=True,
-)
-
 # %% [markdown]
 r"""
 With one head of keys there is an eighth to read (and for our `Cache`, which copies all it holds when it grows, to copy). That is the processor's story. On the GPU, at the right, the three take equally long: fewer heads of keys save room there, and in float32, through our layer, no time. (`tests/gpu/RESULTS.md` has the same step beside torch's parts.) What it costs in quality, in the short GPT of chapter 06 with four heads, three seeds each; "wider" has one head of keys, and a feed-forward network widened until the parameters are as many as with four:
