@@ -63,7 +63,7 @@ First look, layer 0: each token takes the sign before it into its row. Second lo
 """
 
 # %% [markdown] tags=["exercise:two_looks"]
-# Write both looks, without any training. Where one key is allowed, any query does. With `sharp` at 100 a query picks nearly one key.
+# Write both looks, without any training. Where one key is allowed, any query does. `sharp` multiplies the queries; at 100 a query picks nearly one key.
 
 # %%
 looks = yours("two_looks")
@@ -146,11 +146,11 @@ assert quick() or score(maps[1], 11) > 0.8 > 0.5 > score(maps[0], 11)
 
 # %% [markdown]
 r"""
-On 16 texts of 24 layer 1 scores .99, layer 0 .00; layer 0 gives .60 to .70 to the token before, in three seeds. A head that finds the earlier copy of its own sign and hands on what followed is an **induction head**, the other a **previous-token head**. The score finds candidates.
+On 16 texts with pieces of 24 signs layer 1 scores .99, layer 0 .00; layer 0 gives .60 to .70 to the token before, in three seeds. A head that finds the earlier copy of its own sign and hands on what followed is an **induction head**, the other a **previous-token head**. The score finds candidates.
 
 ## 4 · A bright map is not a cause
 
-Does the answer depend on a head? Inside `cut` it adds nothing; all else stays.
+Does the answer depend on a head? Inside `cut` its output is 0; all else stays.
 """
 
 # %%
@@ -159,7 +159,7 @@ predict("which_head_is_needed")
 # %% tags=["nbval-ignore-output"]
 left = {}
 for layer in (0, 1):
-    with cut(model, [(layer, 0)]):
+    with cut(model, [(layer, 0)]):  # (layer, head)
         left[layer] = induction.accuracy(model, length=24)
     print(f"without layer {layer}'s head: {left[layer]:.2f}")
 
@@ -191,9 +191,9 @@ figures.how_far()
 
 # %% [markdown]
 r"""
-By hand all are right, up to 64 signs. The trained model, blue, is right wherever it was trained; at 36 .19 to .41 are, at 48 .03 to ‹.09›. The right key was never more than 23 places back in training.
+By hand all are right, up to 64 signs. The trained model, "two layers, 6 to 24", is right wherever it was trained; at 36 .19 to .41 are, at 48 .03 to ‹.09›. In training the right key was never more than 23 places back. Whether that is the reason, we did not test.
 
-Green, trained on 24 signs only, learned to *look 23 places back*. At 18 it has .07 at best. Its score is 1.00, blue's .99. Yet the mean weight on the token before is .05 at most, and without layer 0's head .95 to .99 are right. (At 6 one seed is, too.)
+"Two layers, 24 only" learned a distance and not a match: it looks 23 places back. At 18 it has .07 at best. Its score is 1.00, the other's .99. Yet the mean weight on the token before is .05 at most, and without layer 0's head .95 to .99 are right. (At 6 one of its seeds is right, too: how, we do not know.)
 
 To test a head's name, change the length, and cut it.
 
