@@ -63,7 +63,7 @@ First look, layer 0: each token takes the sign before it into its row. Second lo
 """
 
 # %% [markdown] tags=["exercise:two_looks"]
-# Write both looks, without any training. Where one key is allowed, any query does. `sharp` multiplies the queries; at 100 a query picks nearly one key.
+# Write both looks, without any training. Where one key is allowed, any query does. With `sharp` at 100 a query picks nearly one key.
 
 # %%
 looks = yours("two_looks")
@@ -191,9 +191,9 @@ figures.how_far()
 
 # %% [markdown]
 r"""
-By hand all are right, up to 64 signs. The trained model, "two layers, 6 to 24", is right wherever it was trained; at 36 .19 to .41 are, at 48 .03 to ‹.09›. In training the right key was never more than 23 places back. Whether that is the reason, we did not test.
+By hand all are right, up to 64 signs. The trained model, "two layers, 6 to 24", is right wherever it was trained; at 36 .19 to .41 are, at 48 .03 to ‹.09›. Perhaps because the right key was never more than 23 places back in training.
 
-"Two layers, 24 only" learned a distance and not a match: it looks 23 places back. At 18 it has .07 at best. Its score is 1.00, the other's .99. Yet the mean weight on the token before is .05 at most, and without layer 0's head .95 to .99 are right. (At 6 one of its seeds is right, too: how, we do not know.)
+"Two layers, 24 only" learned to *look 23 places back*. At 18 it has .07 at best. Its score is 1.00, the other's .99. Yet the mean weight on the token before is .05 at most, and without layer 0's head .95 to .99 are right. (At 6 one of its seeds is right, too: how, we do not know.)
 
 To test a head's name, change the length, and cut it.
 
