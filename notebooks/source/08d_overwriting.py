@@ -212,7 +212,7 @@ for name, count in found.items():
 
 # %% [markdown]
 r"""
-Without a gate the old book's leaks are still in the state, and every correction of them leaks again. A gate of 0 at the border takes them away: «90» % and not «80». A fixed gate of 0.98 gains less, and with 0.8 the new names fade, too. So a gate, like $\beta$, should be made from the token.
+Without a gate the old entries are still in the state, and correcting what they leak leaks again. A gate of 0 at the border takes them away: «90» % are right and not «80». A fixed gate of «0.98» gains less, and with 0.8 the new names fade, too. So a gate, like $\beta$, should be made from the token.
 
 ## 3 · All tokens at once
 
