@@ -11,7 +11,7 @@ from lesson_lib.checks.questions import Code
 
 def delta_state(key, value, beta):
     S = torch.zeros(key.shape[1], value.shape[1], dtype=key.dtype)
-    for k, v, b in zip(key, value, beta):  # noqa: B905
+    for k, v, b in zip(key, value, beta, strict=True):
         S = S + b * torch.outer(k, v - k @ S)
     return S
 
@@ -108,8 +108,8 @@ CODE = {
                     "beta": table([1, 1]),
                 }
             ],
-            lambda: [_ann(1, 0.5, 0.2) | {"query": table([[2], [3], [0.5]])}],
-            lambda: [_any(21, 5, 3, 2) | {"query": drawn(31, 5, 3)}],
+            lambda: [{"query": table([[2], [3], [0.5]])} | _ann(1, 0.5, 0.2)],
+            lambda: [{"query": drawn(31, 5, 3)} | _any(21, 5, 3, 2)],
         ),
     ),
 }
