@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib import efficient, scalings
+from lesson_lib import efficient, linear, scalings
 from lesson_lib import positions as library
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Transformer
@@ -24,6 +24,7 @@ from lesson_lib.chapters.c06_transformer.experiments.translation import carried_
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer
 from lesson_lib.chapters.c10_graph_attention import molecules
 from lesson_lib.chapters.c10_graph_attention.real_graph import Fixed, balanced_accuracy
+from lesson_lib.delta import attend_delta
 from lesson_lib.efficient import attend_tiles
 from lesson_lib.graphs import GraphAttention
 from lesson_lib.heads import MultiHeadAttention, SinkAttention
@@ -616,27 +617,39 @@ def test_the_forget_bias_stands_on_the_forget_gates_alone():
     )
 
 
-@pytest.mark.parametrize("looks", [False, True])
-def test_a_padded_text_is_read_as_if_alone(looks):
-    model = recurrent.Recaller(17, 8, recurrent.LSTM(D, D), D, looks).double()
+def test_a_padded_text_is_read_as_if_alone():
+    model = recurrent.Recaller(17, 8, recurrent.LSTM(D, D), D).double()
     tokens, lengths = torch.randint(17, (3, N)), torch.tensor([N, 2, 4])
     together = model(tokens, lengths)
     for text, length, logits in zip(tokens, lengths, together, strict=True):
         assert_close(model(text[None, :length])[0], logits)
-    if not looks:
-        assert not torch.allclose(model(tokens)[1], together[1])
+    assert not torch.allclose(model(tokens)[1], together[1])
 
 
-def test_looking_back_is_attend_and_hides_padding():
-    query, states = torch.randn(3, D), torch.randn(3, N, D)
-    states[1, 2:] = 1e9  # padding
-    lengths = torch.tensor([N, 2, 0])
-    output, weights = recurrent.look_back(query, states, lengths)
-    wanted = attend(query[:, None], states, states, mask=padding(lengths, N).reshape(3, 1, N))
-    assert_close(output, wanted.output[:, 0])
-    assert_close(weights, wanted.weights[:, 0])
-    free, _ = recurrent.look_back(query[:1], states[:1])
-    assert_close(free, output[:1])
+@pytest.mark.parametrize("kind", ["linear", "gated", "delta"])
+def test_a_state_is_the_librarys_and_the_whole_gradients_too(kind):
+    query, key, value = inputs = tensors((B, H, N, D), (B, H, N, D), (B, H, N, D_V))
+    key = key / key.norm(dim=-1, keepdim=True)
+    raw = tensors((B, H, N), (B, H, N))
+    gate, beta = (x.sigmoid() for x in raw)
+    if kind == "linear":
+        more, wanted, state = (), linear.attend_linear(query, key, value, causal=True), (D, D_V + 1)
+    elif kind == "gated":  # its table by hand
+        more, state = (gate,), (D, D_V)
+        scores = query @ key.mT
+        rows = [[gate[..., j + 1 : i + 1].prod(-1) * (j <= i) for j in range(N)] for i in range(N)]
+        wanted = (scores * torch.stack([torch.stack(row, -1) for row in rows], -2)) @ value
+    else:
+        more, state = (gate, beta), (D, D_V)
+        wanted = attend_delta(query, key, value, beta, log_gate=gate.log())
+    state, outputs = torch.zeros(B, H, *state, dtype=torch.float64), []
+    for i in range(N):
+        token = [x[:, :, i] for x in (query, key, value, *more)]
+        output, state = getattr(recurrent, f"{kind}_step")(*token, state)
+        outputs.append(output)
+    whole = getattr(recurrent, kind)(query, key, value, *more)
+    for ours in (torch.stack(outputs, 2), whole):
+        same(ours, wanted, [*inputs, *raw[: len(more)]])
 
 
 def test_what_is_heard_is_the_gradient_of_the_right_logit():

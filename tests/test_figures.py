@@ -201,7 +201,7 @@ GIVEN = {
     c08.asked: lambda: given(rows("recall")),
     c08.sensitivities: lambda: given(tables(*"abcd", shape=(7, 7))),
     c08.forgetting: lambda: given({"RNN": [1.0, 0.0]}, 1),
-    linear_figures.gates: lambda: given({0.5: 0.3, 1.0: 0.0}),
+    linear_figures.gates: lambda: given({"random keys": {0.5: 0.3, 1.0: 0.0}}),
     paths_figures.waves: lambda: given({name: paths.network(name, 8) for name in paths.NETWORKS}, 2),
     paths_figures.routes: lambda: given({name: paths.network(name, 8) for name in paths.NETWORKS}, 5, 2),
     remembering_figures.states: lambda: given({"LSTM": rand(3, 5)}, "Bg?"),

@@ -1,16 +1,16 @@
 """Recurrent networks in plain torch: one file to copy into a project. MIT licence.
 
-    rnn_step, lstm_step     from a token's vector and the old state to the new one
+    lstm_step               from a token's vector and the old cell to the new state and cell
     RNN, LSTM               layers: (b, n, d_in) -> states (b, n, d), read token by token
     last                    of each text the state at its own end, although texts are padded
-    look_back               attention over states: one query for each text, padding hidden
-    Recaller                tokens -> states -> logits, from the last state or by looking back
+    Recaller                tokens -> states -> logits, from the last state
     heard                   how strongly each token moves the right logit, and so what training can hear
+    linear, gated, delta    attention without softmax, with a gate, with a state that overwrites: query, key
+                            (b, n, d_k), value (b, n, d_v) -> (b, n, d_v); NAME_step: token by token
     clock                   seconds of layers over the same batch
     machine                 a machine's wait and its rate, measured
     rnn_stages, time_on     what waits for what, and seconds from the two numbers
-    python recurrent.py     trains four of them to name a letter that stood 40 tokens before, and prints
-                            what each hears of it before training, and how often it is right afterwards
+    python recurrent.py     trains three of them to name a letter 40 tokens back: heard before, right after
 """
 
 import statistics
@@ -19,11 +19,6 @@ import time
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-
-def rnn_step(summed):
-    """The new state (b, d) of summed = W x + U h + b (b, d)."""
-    return summed.tanh()
 
 
 def lstm_step(summed, cell):
@@ -50,7 +45,7 @@ class RNN(nn.Module):
     def forward(self, x):
         h, states = x.new_zeros(len(x), self.d), []
         for token in self.w(x).unbind(1):  # W x waits for nothing: all tokens at once
-            h = rnn_step(token + self.u(h))
+            h = (token + self.u(h)).tanh()
             states.append(h)
         return torch.stack(states, 1)
 
@@ -85,37 +80,15 @@ def last(states, lengths=None):
     return states[torch.arange(len(states), device=states.device), lengths - 1]
 
 
-def look_back(query, states, lengths=None):
-    """Attention over states (b, n, d) with a query (b, d): the mixture (b, d) and the weights (b, n).
-
-    A text without any token (length 0) gets zeros.
-    """
-    scores = (states @ query[..., None])[..., 0] / query.shape[-1] ** 0.5
-    if lengths is not None:
-        hidden = torch.arange(states.shape[1], device=states.device) >= lengths[:, None]
-        scores = scores.masked_fill(hidden, -torch.inf)
-        weights = scores.softmax(-1).masked_fill(hidden, 0.0).nan_to_num()
-    else:
-        weights = scores.softmax(-1)
-    return (weights[:, None] @ states)[:, 0], weights
-
-
 class Recaller(nn.Module):
-    """Logits (b, answers) of tokens (b, n). `core` is a layer (b, n, d) -> (b, n, d). With `looks` the last
-    state asks all states, and what it finds is read with it; without, the last state is read alone."""
+    """Logits (b, answers) of tokens (b, n), read from the last state; `core` is a layer of width d."""
 
-    def __init__(self, tokens, answers, core, d, looks=False):
+    def __init__(self, tokens, answers, core, d):
         super().__init__()
-        self.embed, self.core, self.looks = nn.Embedding(tokens, d), core, looks
-        self.query = nn.Linear(d, d, bias=False) if looks else None
-        self.read = nn.Linear(2 * d if looks else d, answers)
+        self.embed, self.core, self.read = nn.Embedding(tokens, d), core, nn.Linear(d, answers)
 
     def of_embedded(self, x, lengths=None):
-        states = self.core(x)
-        end = last(states, lengths)
-        if self.looks:
-            end = torch.cat((end, look_back(self.query(end), states, lengths)[0]), -1)
-        return self.read(end)
+        return self.read(last(self.core(x), lengths))
 
     def forward(self, tokens, lengths=None):
         return self.of_embedded(self.embed(tokens), lengths)
@@ -128,6 +101,53 @@ def heard(model, tokens, answers):
     right = model.of_embedded(x).gather(1, answers[:, None])
     (gradient,) = torch.autograd.grad(right.sum(), x)  # texts do not mix
     return gradient.norm(dim=-1).mean(0)
+
+
+def linear_step(query, key, value, state):
+    """Attention without softmax as an RNN: what the query reads (b, d_v), and the state (b, d_k, d_v + 1),
+    zeros at first. The state's last column sums features, since values get a 1 behind them."""
+    query, key, value = F.elu(query) + 1, F.elu(key) + 1, F.pad(value, (0, 1), value=1.0)
+    state = state + key[..., :, None] * value[..., None, :]
+    summed = (query[..., None, :] @ state)[..., 0, :]
+    return summed[..., :-1] / summed[..., -1:], state
+
+
+def linear(query, key, value):
+    """The same for all tokens at once (b, n, d_v)."""
+    weights = ((F.elu(query) + 1) @ (F.elu(key) + 1).mT).tril()
+    return weights @ value / weights.sum(-1, keepdim=True)
+
+
+def gated_step(query, key, value, gate, state):
+    """S <- g S + k v^T, no features: what the query reads, and S (b, d_k, d_v); gate (b,) from 0 to 1."""
+    state = gate[..., None, None] * state + key[..., :, None] * value[..., None, :]
+    return (query[..., None, :] @ state)[..., 0, :], state
+
+
+def faded(query, key, gate):
+    """Scores (b, n, n) of the tokens so far, each times the gates behind its key; gates (b, n) above 0."""
+    total = gate.log().cumsum(-1)
+    return query @ key.mT * (total[..., :, None] - total[..., None, :]).tril().exp().tril()
+
+
+def gated(query, key, value, gate):
+    """The same for all tokens at once (b, n, d_v)."""
+    return faded(query, key, gate) @ value
+
+
+def delta_step(query, key, value, gate, beta, state):
+    """S <- g S, then S <- S + beta k (v - S^T k)^T: what S answers to k is replaced. Keys have length 1."""
+    state = gate[..., None, None] * state
+    change = beta[..., None] * (value - (key[..., None, :] @ state)[..., 0, :])
+    state = state + key[..., :, None] * change[..., None, :]
+    return (query[..., None, :] @ state)[..., 0, :], state
+
+
+def delta(query, key, value, gate, beta):
+    """The same for all tokens: one triangular solve finds the changes, whose own coefficients are 1."""
+    answered, wanted = beta[..., None] * faded(key, key, gate), beta[..., None] * value
+    change = torch.linalg.solve_triangular(answered, wanted, upper=False, unitriangular=True)
+    return gated(query, key, change, gate)
 
 
 def clock(layers, x, rounds=7):
@@ -164,8 +184,7 @@ def time_on(stages, wait, rate):
 
 
 def recall(batch, distance, generator):
-    """Tokens (b, distance + 1): one of the letters 0 to 7, filler 8 to 15, and 16, the question; and the
-    letter (b,)."""
+    """Tokens (b, distance + 1): a letter 0 to 7, filler 8 to 15, 16 to ask for it; and the letter (b,)."""
     letter = torch.randint(8, (batch, 1), generator=generator)
     filler = torch.randint(8, 16, (batch, distance - 1), generator=generator)
     question = torch.full((batch, 1), 16)
@@ -173,8 +192,7 @@ def recall(batch, distance, generator):
 
 
 def train(model, steps, distance, lr=5e-3, seed=0):
-    """Cross-entropy, Adam; the learning rate rises for a tenth of the steps and falls to 0; a gradient longer
-    than 1 is shortened to 1, since a product of many factors can explode."""
+    """Cross-entropy, Adam; the rate rises, then falls; a gradient longer than 1 is shortened to 1."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr)
     shape = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=steps, pct_start=0.1)
@@ -190,16 +208,11 @@ def train(model, steps, distance, lr=5e-3, seed=0):
 
 
 if __name__ == "__main__":
-    cores = {
-        "RNN": (RNN, {}, False),
-        "LSTM": (LSTM, {}, False),
-        "LSTM, open gates": (LSTM, {"forget_bias": 5.0}, False),
-        "LSTM that looks back": (LSTM, {}, True),
-    }
+    cores = {"RNN": (RNN, {}), "LSTM": (LSTM, {}), "LSTM, open gates": (LSTM, {"forget_bias": 5.0})}
     unseen = recall(1000, 40, torch.Generator().manual_seed(1))
-    for name, (kind, options, looks) in cores.items():
+    for name, (kind, options) in cores.items():
         torch.manual_seed(0)
-        model = Recaller(17, 8, kind(32, 32, **options), 32, looks)
+        model = Recaller(17, 8, kind(32, 32, **options), 32)
         before = heard(model, *unseen)[0]
         train(model, steps=400, distance=40)
         with torch.no_grad():

@@ -401,7 +401,7 @@ If an LSTM does not learn something far away, measure what it hears. Then train 
 
 ## To carry away
 
-`notebooks/carry/recurrent.py` has the RNN, the LSTM with a bias for its gates, attention over their states and `heard`, in plain torch. It runs alone. This is your step, for a batch:
+`notebooks/carry/recurrent.py` has the RNN, the LSTM with a bias for its gates and `heard`, in plain torch. It runs alone. This is your step, for a batch:
 """
 
 # %%

@@ -138,6 +138,7 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | sequential operations | 顺序操作数 | steps that must wait for each other |
 | maximum path length | 最大路径长度 | steps between the input and the output that lie furthest apart |
 | linear attention | 线性注意力 | weights without softmax, products of feature maps; causal, it is a recurrent network |
+| delta rule | 增量规则 | a state is asked for a key first, and what is missing of the value is written: the old answer is replaced |
 | feature map (of a vector) | 特征映射 | a function whose products take the place of exp(q · k) |
 | frame | 帧 | a short stretch of sound as a vector, here 40 numbers for each 10 ms |
 | phoneme | 音素 | a sound of a language, such as the s in "see" |

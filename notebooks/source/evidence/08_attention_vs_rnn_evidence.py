@@ -2,7 +2,7 @@
 r"""
 # 08 · Attention and recurrence: evidence
 
-What parts [08a](../08a_remembering.ipynb), [08b](../08b_costs.ipynb) and [08c](../08c_linear.ipynb) say in a sentence, with protocol, seeds and numbers; and what the course's
+What parts [08a](../08a_remembering.ipynb), [08b](../08b_costs.ipynb), [08c](../08c_linear.ipynb) and [08d](../08d_overwriting.ipynb) say in a sentence, with protocol, seeds and numbers; and what the course's
 sources claim of recurrent networks, each with its own sentence. S0 is an overview of self-attention, S1 notes on position and complexity, S2 the Transformer with code, S3 notes on a lecture. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding
 is computed in its cell or above it; were it not true, the cell would end in an error.
 
@@ -31,6 +31,7 @@ from lesson_lib.chapters.c08_attention_vs_rnn.experiments import joined, paths
 from lesson_lib.checks import yours
 from lesson_lib.claims import claim, verdict
 from lesson_lib.data.recall import draw
+from lesson_lib.delta import attend_delta
 from lesson_lib.experiments import costs, results
 
 # %%
@@ -639,7 +640,7 @@ verdict("with features fewer still: all are positive, so all keys are somewhat a
 
 # %% [markdown]
 r"""
-Part 08c's book of seed 0 is a good draw up to 8 names; others find 5 to 8 of 8. With the same keys, $\phi$ makes it worse: features are positive, so no two keys are at right angles.
+With the same keys, $\phi$ makes it worse: features are positive, so no two keys are at right angles.
 
 Trained keys and other rules of writing hold more than random ones. The argument that stays is that of dimensions: a state with $d$ rows answers a query $q$ linearly, so $d$ answers are free. **What the rank argument excludes** is a state $\sum \phi(k) v^\top$ of fixed size that gives softmax's sums *exactly*. It does not exclude states of another form, and it does not exclude nearness: the singular values of the table of $e^{q \cdot k}$ fall.
 """
@@ -668,7 +669,7 @@ print("rank of exp's table for 4, 12 and 36 tokens:", one_more)
 r"""
 With 12 features that are chosen for these 60 tokens the best table misses 13 % of softmax's weights, with 24 it misses 2 %. Features that are chosen before the tokens are known do worse; part 11 measures random ones.
 
-**Gates.** Part 08c's book of moves (eight names, 100 entries, width 32) with 100 books other than the part's, more rules, and the delta rule $S + k\,(v - S^\top k)^\top$:
+**Gates.** Part 08c's book of moves (eight names, 100 entries, width 32) with 100 books other than the part's, more rules, and part 08d's delta rule $S + k\,(v - S^\top k)^\top$:
 """
 
 # %%
@@ -685,10 +686,7 @@ def right_share(answer):
 
 
 def delta(book, query):
-    S = torch.zeros(32, 8)
-    for k, v in zip(book.keys, book.signs, strict=True):
-        S = S + torch.outer(k, v - k @ S)
-    return query @ S
+    return query @ yours("delta_state")(book.keys, book.signs, torch.ones(100))
 
 
 def penalised(book, query, slope):
@@ -727,8 +725,70 @@ verdict(
 
 # %% [markdown]
 r"""
-A gate fades every name; the delta rule takes away one name's old number and is right about twice as often. Softmax with a penalty on age is right most often: it keeps everything *and* can tell old from new. So "forgetting beats keeping" of part 08c is a sentence about keys that do not show their age.
+A gate fades every name; the delta rule takes away one name's old number and is right about twice as often. Softmax with a penalty on age is right most often: it keeps everything *and* can tell old from new. So that forgetting beats keeping is a sentence about keys that do not show their age.
 
+**Leaks.** The same with keys at right angles, and part 08d's two results, over three groups of 40 books:
+"""
+
+# %%
+def of_the_new_book(seeds, gate):
+    """An old book of 40 names, then a new one of 8: its right share, with a gate between them."""
+    found = 0
+    for seed in seeds:
+        old, new = phone_book.draw(40, seed=5000 + seed), phone_book.draw(8, seed=seed)
+        log_gate = torch.zeros(56)
+        log_gate[40] = gate
+        keys = torch.cat([old.keys, new.keys, new.keys])
+        values = torch.cat([old.signs, new.signs, torch.zeros(8, 8)])
+        beta = torch.ones(56).index_fill_(0, torch.arange(48, 56), 0.0)
+        answers = attend_delta(keys, keys, values, beta, log_gate=log_gate)[48:]
+        found += phone_book.found(answers, new.signs) / (8 * len(seeds))
+    return found
+
+
+# %%
+groups = {}
+for first in (0, 2000, 3000):
+    seeds = range(first, first + 40)
+    moves = [phone_book.moves(8, who=100, seed=seed) for seed in seeds]
+    right = {
+        g: right_share(lambda b, q, g=g: q @ (b.keys.mT * g**ago @ b.signs))
+        for g in (0.1, 0.7, 0.8, 0.9)
+    }
+    right["delta rule"] = right_share(delta)
+    moves = [book._replace(keys=torch.eye(32)[book.who]) for book in moves]
+    right["0.1, right angles"] = right_share(lambda b, q: q @ (b.keys.mT * 0.1**ago @ b.signs))
+    right["delta, right angles"] = right_share(delta)
+    right["new book, gate 0 at its border"] = of_the_new_book(seeds, -50.0)
+    right["new book, gate 1 at its border"] = of_the_new_book(seeds, 0.0)
+    groups[first] = right
+for name in groups[0]:
+    print(f"{name!s:32}", *(f"{right[name]:4.0%}" for right in groups.values()))
+
+# %%
+again = {}  # the book of 64 names, written 1, 10 and 100 times
+for times in (1, 10, 100):
+    counts = []
+    for seed in range(10):
+        _, keys, signs = phone_book.draw(64, seed=seed)
+        k, v = keys.repeat(times, 1), signs.repeat(times, 1)
+        S = yours("delta_state")(k, v, torch.ones(len(k)))
+        counts.append(phone_book.found(keys @ S, signs))
+    again[times] = mean(counts)
+    print(f"64 names, 32 rows, written {times:3} times: {again[times]:.1f} right")
+
+# %%
+verdict("a gate of 0.1 is right in under 0.25, with keys at right angles above 0.95",
+    all(r[0.1] < 0.25 and r["0.1, right angles"] > 0.95 for r in groups.values()))  # fmt: skip
+verdict("the delta rule leads every gate by 0.25 or more in each group of books",
+    all(r["delta rule"] > max(r[g] for g in (0.1, 0.7, 0.8, 0.9)) + 0.25 for r in groups.values()))  # fmt: skip
+verdict("a gate of 0 at the border of a new book helps it in each group",
+    all(r["new book, gate 0 at its border"] > r["new book, gate 1 at its border"] + 0.03
+        for r in groups.values()))  # fmt: skip
+verdict("64 names do not fit, however often they are written", max(again.values()) < 16)
+
+# %% [markdown]
+r"""
 A gate is such a penalty. In linear form both are the same table:
 """
 

@@ -162,7 +162,48 @@ def _token_by_token(key: Tensor, value: Tensor, gate: Tensor) -> Tensor:
     return S
 
 
+def _delta_by_matrices(key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    """S is multiplied by I - beta k k^T, then added to."""
+    S, one = key.new_zeros(key.shape[1], value.shape[1]), torch.eye(key.shape[1])
+    for i in range(len(key)):
+        k = key[i][:, None]
+        S = (one - beta[i] * k @ k.mT) @ S + beta[i] * k * value[i]
+    return S
+
+
+def _delta_in_place(key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    S = torch.zeros(key.shape[1], value.shape[1])
+    for i, k in enumerate(key):
+        S += torch.einsum("k,v->kv", k, beta[i] * (value[i] - S.T @ k))
+    return S
+
+
+def _delta_by_table(key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    return key.mT @ _corrected_by_inverse(key, value, beta)
+
+
+def _corrected_by_inverse(key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    lower = torch.diag(beta) @ key @ key.T
+    return torch.linalg.inv(torch.eye(len(key)) + torch.tril(lower, diagonal=-1)) @ (beta * value.T).T
+
+
+def _corrected_row_by_row(key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    rows = []
+    for i in range(len(key)):
+        before = sum((key[i].dot(key[j]) * rows[j] for j in range(i)), torch.zeros_like(value[0]))
+        rows.append(beta[i] * (value[i] - before))
+    return torch.stack(rows)
+
+
+def _corrected_with_unit_diagonal(key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    """The solver takes the diagonal as ones, whatever stands there."""
+    table = beta[:, None] * key @ key.mT
+    return torch.linalg.solve_triangular(table, beta[:, None] * value, upper=False, unitriangular=True)
+
+
 RIGHT = {
+    "delta_state": (_delta_by_matrices, _delta_in_place, _delta_by_table),
+    "corrected": (_corrected_by_inverse, _corrected_row_by_row, _corrected_with_unit_diagonal),
     "lstm_step": (_gates_first, _by_lstm_cell, _by_hand),
     "way_back": (
         _backwards,

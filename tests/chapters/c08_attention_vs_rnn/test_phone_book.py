@@ -48,13 +48,16 @@ def test_an_answer_with_one_wrong_sign_is_wrong():
     assert (phone_book.found(signs, signs), phone_book.found(almost, signs)) == (2, 1)
 
 
-@pytest.mark.parametrize("n, found", [(8, 8), (64, 8)])
-def test_attention_finds_all_and_b_no_more_than_eight(n, found):
-    book = phone_book.draw(n, seed=0)
-    answers = attend(10 * book.keys, 10 * book.keys, book.signs).output
-    assert phone_book.found(answers, book.signs) == n
-    b = phone_book.machine_b(book.keys, book.keys, book.signs)
-    assert phone_book.found(b, book.signs) == found
+@pytest.mark.parametrize("n, low, high", [(8, 6, 8), (64, 5, 9)])
+def test_attention_finds_all_and_b_some_eight(n, low, high):
+    found = []
+    for seed in range(20):
+        book = phone_book.draw(n, seed=seed)
+        answers = attend(10 * book.keys, 10 * book.keys, book.signs).output
+        assert phone_book.found(answers, book.signs) == n
+        b = phone_book.machine_b(book.keys, book.keys, book.signs)
+        found.append(phone_book.found(b, book.signs))
+    assert low < sum(found) / 20 < high
 
 
 def test_machine_b_is_the_state_that_forgets_nothing():

@@ -11,11 +11,7 @@ from lesson_lib.checks.questions import Code
 from lesson_lib.masks import causal
 
 
-def by_state(
-    query: Float[Tensor, "n d_k"],
-    key: Float[Tensor, "n d_k"],
-    value: Float[Tensor, "n d_v"],
-) -> Float[Tensor, "n d_v"]:
+def by_state(query, key, value):
     S, z, outputs = 0, 0, []
     for q, k, v in zip(query, key, value, strict=True):
         S = S + torch.outer(k, v)  # (d_k, d_v)
@@ -44,11 +40,7 @@ def _more_by_state(drawn: Draw) -> list[Case]:
     return [_features(1, 7, 5, 3, drawn), _features(11, 13, 2, 5, drawn)]
 
 
-def gated_state(
-    key: Float[Tensor, "n d_k"],
-    value: Float[Tensor, "n d_v"],
-    gate: Float[Tensor, " n"],
-) -> Float[Tensor, "d_k d_v"]:
+def gated_state(key, value, gate):
     S = torch.zeros(key.shape[1], value.shape[1])
     for k, v, g in zip(key, value, gate, strict=True):
         S = g * S + torch.outer(k, v)
