@@ -1,7 +1,6 @@
-"""A learned choice of keys: a cheap second score says which few keys each query looks at; `attend` does the
-rest.
+"""A learned choice of keys: a cheap second score says which few keys each query looks at.
 
-    index score   I(t, s) = sum over h of w_h(t) · ReLU(q_h(t) · k(s))      a few narrow heads, one key for all
+    index score   I(t, s) = sum over h of w_h(t) · ReLU(q_h(t) · k(s))   a few narrow heads, one key for all
     choice        of the keys that the mask allows, the k with the largest I(t, s)
     output        attend(q, k, v, mask=choice)
 

@@ -1,4 +1,4 @@
-"""A learned choice of keys is a mask: of the allowed keys the k best, and nothing of the future or of padding."""
+"""A learned choice of keys is a mask: the k best of the allowed keys, nothing of the future or of padding."""
 
 import pytest
 import torch
