@@ -133,14 +133,10 @@ def notes(batch, g):
     return (told, value, told.gather(1, where)), value.gather(1, where)
 
 
-(told, value, asked), answer = notes(1, torch.Generator().manual_seed(0))
+tables, answers = notes(500, torch.Generator().manual_seed(1000))
+told, value, asked = tables
 for t in range(3):
     print(f"note {t}: {told[0, t]} is {value[0, t]}. What is {asked[0, t]}?")
-
-# %% [markdown]
-r"""
-Note 2 asks for name 35, which note 1 has told, so the answer is «1». One head of attention reads the notes:
-"""
 
 
 # %%
@@ -159,9 +155,17 @@ class Reader(nn.Module):
         return self.read(output), weights
 
 
+def answering(reader, mask_of):
+    def loss(tables, answers):
+        x = reader.tokens(*tables)
+        return F.cross_entropy(reader(x, mask_of(x))[0].mT, answers)
+
+    return loss
+
+
 # %% [markdown]
 r"""
-`read` makes logits of the values. The loop takes a function `loss_of` (tables and answers in, loss out), since two more losses follow. **Recall** is the share of questions that are answered rightly, in 500 new texts.
+All three ask for name 41, which note 0 tells, so each answer is «2». One head of attention reads the notes, and `read` makes logits. The loop takes a function `loss_of` (tables and answers in, loss out), since two more losses follow. **Recall** is the share of questions that are answered rightly, in 500 new texts.
 """
 
 
@@ -174,18 +178,6 @@ def teach(modules, loss_of, seed, steps=300):
         adam.zero_grad()
         loss.backward()
         adam.step()
-
-
-def answering(reader, mask_of):
-    def loss(tables, answers):
-        x = reader.tokens(*tables)
-        return F.cross_entropy(reader(x, mask_of(x))[0].mT, answers)
-
-    return loss
-
-
-# %%
-tables, answers = notes(500, torch.Generator().manual_seed(1000))
 
 
 @torch.no_grad()
@@ -261,23 +253,6 @@ Its heads are few and narrow; here 3 heads of width 2. All share one key $k(s)$.
 # %% [markdown] tags=["exercise:index_score"]
 # Write the index score of a batch. `query` is (b, h, n, width), `key` (b, m, width), `weight` (b, n, h); the scores are (b, n, m).
 
-# %%
-score_of_index = yours("index_score")
-
-
-class Index(nn.Module):
-    def __init__(self, heads=3, width=2):
-        super().__init__()
-        self.heads = heads
-        self.w_query = nn.Linear(WIDTH, heads * width, bias=False)
-        self.w_key = nn.Linear(WIDTH, width, bias=False)
-        self.w_head = nn.Linear(WIDTH, heads, bias=False)
-
-    def forward(self, x):  # (b, n, 64) to (b, n, n)
-        query = self.w_query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        return score_of_index(query, self.w_key(x), self.w_head(x))
-
-
 # %% [markdown]
 r"""
 What does that cost? The index multiplies $3 \cdot 2 + 3 = 9$ times for a pair. Attention multiplies $2 \cdot 64 = 128$ times, for score and weighted value, and after a choice of k it does so for k keys of a query only. Count without projections:
@@ -301,6 +276,9 @@ Are fewer multiplications less time? We measure all 2,048 queries at once, and o
 
 
 # %% tags=["nbval-ignore-output"]
+score_of_index = yours("index_score")
+
+
 def both_ways(n, m):
     query, (key, value) = torch.randn(n, 64), torch.randn(2, m, 64)
     q, k, w = torch.randn(1, 3, n, 2), torch.randn(1, m, 2), torch.randn(1, n, 3)
@@ -331,6 +309,19 @@ How does the index learn? Its weights start at random. Suppose that we train it,
 predict("who_teaches")
 
 # %%
+class Index(nn.Module):
+    def __init__(self, heads=3, width=2):
+        super().__init__()
+        self.heads = heads
+        self.w_query = nn.Linear(WIDTH, heads * width, bias=False)
+        self.w_key = nn.Linear(WIDTH, width, bias=False)
+        self.w_head = nn.Linear(WIDTH, heads, bias=False)
+
+    def forward(self, x):  # (b, n, 64) to (b, n, n)
+        query = self.w_query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return score_of_index(query, self.w_key(x), self.w_head(x))
+
+
 index = Index()
 loss = answering(reader, lambda x: chosen(index(x), 4, EARLIER))
 loss(*notes(32, torch.Generator().manual_seed(0))).backward()
