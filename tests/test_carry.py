@@ -24,6 +24,7 @@ from lesson_lib.chapters.c06_transformer.experiments.translation import carried_
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer
 from lesson_lib.chapters.c10_graph_attention import molecules
 from lesson_lib.chapters.c10_graph_attention.real_graph import Fixed, balanced_accuracy
+from lesson_lib.chosen import best_keys
 from lesson_lib.delta import attend_delta
 from lesson_lib.efficient import attend_tiles
 from lesson_lib.graphs import GraphAttention
@@ -789,6 +790,33 @@ def test_global_tokens_are_the_first_real_ones(front):
             may = window(n, 1)
             may[:n_global], may[:, :n_global] = True, True
             assert_close(row[:, keep], attend(alone, alone, alone, mask=may).output)
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+@pytest.mark.parametrize("kind", [name for name, mask in masks().items() if mask is not None])
+def test_the_chosen_keys_are_the_librarys(kind, k):
+    inputs, mask = tensors((B, H, N, D), (B, H, M, D), (B, H, M, D_V)), masks()[kind]
+    scores = tensors((B, H, N, M))[0]
+    ours, theirs = long.chosen(scores, k, mask), best_keys(scores, k, mask=mask)
+    assert torch.equal(ours, theirs)
+    same(long.attend(*inputs, ours), attend(*inputs, mask=theirs).output, inputs)
+    assert (long.chosen(0 * scores, k, mask).sum(-1) <= k).all()  # equal scores, too
+
+
+@pytest.mark.parametrize("chunks", [[1] * 12, [5, 1, 4, 2]])
+def test_keys_are_chosen_with_a_cache_as_without_and_padded_as_alone(chunks):
+    q, k, v = tensors((B, 12, D), (B, 12, D), (B, 12, D_V))
+    real = torch.tensor([12 * [1], 4 * [0] + 8 * [1]]).bool()[:, None]  # padding in front
+    whole = long.attend(q, k, v, long.chosen(q @ k.mT, 3, causal(12) & real))
+    done, end = [], 0
+    for n in chunks:
+        end += n
+        new, known = slice(end - n, end), slice(0, end)
+        may = long.chosen(q[:, new] @ k[:, known].mT, 3, causal(end, queries=n) & real[..., known])
+        done.append(long.attend(q[:, new], k[:, known], v[:, known], may))
+    assert_close(torch.cat(done, 1), whole)
+    alone = [x[1, 4:] for x in (q, k, v)]
+    assert_close(whole[1, 4:], long.attend(*alone, long.chosen(alone[0] @ alone[1].mT, 3, causal(8))))
 
 
 GRAPH = torch.tensor([[0, 1, 1, 2, 3, 5, 5, 3, 0], [1, 0, 2, 1, 4, 0, 3, 3, 2]])  # 3 hears itself, 5 nobody

@@ -260,10 +260,14 @@ def _polarity(probe: Probe, scale: bool) -> None:
         sums = masked.sum(-1)
         if not _is(sums, 1):
             multiplied = _is(masked - free * mask, 0)
-            sentence = (
-                f"with a mask, a row of weights sums to {values.fixed(sums.flatten()[0].item())} instead of 1"
-            )
-            if multiplied:
+            worst = sums.flatten()[(sums - 1).abs().flatten().argmax()].item()
+            sentence = f"with a mask, a row of weights sums to {values.fixed(worst)} instead of 1"
+            if _is(sums * (sums - 1), 0) and _is(free.sum(-1), 1):
+                sentence = (
+                    "a query looks at no key, though the mask allows it some: the mask hides keys that were"
+                    " chosen before; hide first, then choose (top-k) among the allowed ones"
+                )
+            elif multiplied:
                 sentence = (
                     "the mask is multiplied onto the weights after the softmax, and rows no longer sum to 1: "
                     "set the hidden SCORES to -inf before the softmax"

@@ -1,12 +1,14 @@
 """Attention over long texts in plain torch: one file to copy into a project. MIT licence.
 
 query (..., n, d), key (..., m, d), value (..., m, d_v), output (..., n, d_v); in a mask True = may look.
+A mask alone saves nothing: all scores are computed, and some hidden.
 A query that may look at no key gets zeros, and no gradient becomes nan.
 
     attend                    all scores at once, the yardstick
     window_attention          each token asks the tokens within a radius: cost n * radius, not n * n
     block_attention           each token asks its own block of tokens: cost n * block
     window_and_global         a mask for padded texts: a window, and some tokens that see and are seen by all
+    chosen                    a mask of the k keys with the best scores: a second, cheap score chooses
     partial, merge, output    exact attention in pieces: what some keys say, two pieces joined, the end
     attend_part               attention to a part of the keys, ready to be merged with other parts
     attend_tiles              exact attention, one tile of scores at a time: memory n, not n * n
@@ -61,10 +63,8 @@ def attend(query, key, value, mask=None):
 
 
 def stretches(x, block, before=0, after=0):
-    """(..., n, d) to (..., blocks, before + block + after, d): each block of rows with its neighbours.
-
-    Beyond the ends stand rows of zeros (or False); n need not be a multiple of the block.
-    """
+    """(..., n, d) to (..., blocks, before + block + after, d): each block of rows with its neighbours; beyond
+    the ends stand rows of zeros (or False). n need not be a multiple of the block."""
     x = F.pad(x, (0, 0, before, after + -x.shape[-2] % block))
     return x.unfold(-2, before + block + after, block).mT
 
@@ -100,15 +100,22 @@ def block_attention(query, key, value, block, *, causal=False, real=None):
 
 def window_and_global(real, radius, n_global=1):
     """Mask (b, 1, n, n) of a window, and of each text's first `n_global` real tokens, which see and are seen
-    by all. real (b, n): False = padding, on either side.
-
-    The mask alone saves nothing: all scores are computed, and some hidden.
-    """
+    by all. real (b, n): False = padding, on either side."""
     i = torch.arange(real.shape[-1], device=real.device)
     near = (i[:, None] - i).abs() <= radius
     first = real & (real.cumsum(-1) <= n_global)  # counts real tokens: padding in front is no first token
     may = near | first[:, :, None] | first[:, None, :]
     return (may & real[:, None, :])[:, None]
+
+
+def chosen(scores, k, mask):
+    """Mask (..., n, m) for `attend`: of the keys that `mask` allows, the k with the best scores.
+
+    scores (..., n, m) come from a cheap second score. Hide first (later tokens, padding), then choose: a
+    hidden key must not take a place. The mask is for training; a fast program gathers the chosen keys."""
+    scores = scores.masked_fill(~mask, -torch.inf)
+    best = scores.topk(min(k, scores.shape[-1]), -1).indices
+    return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, best, True) & mask
 
 
 def attend_part(query, key, value, *, mask=None, ahead=None, tile=256):
@@ -118,11 +125,8 @@ def attend_part(query, key, value, *, mask=None, ahead=None, tile=256):
     queries and keys are the same tokens, less than 0 where these keys come later.
     """
     kind, rows = torch.promote_types(query.dtype, torch.float32), query.shape[:-1]
-    piece = (
-        query.new_full((*rows, 1), torch.finfo(kind).min, dtype=kind),
-        query.new_zeros((*rows, 1), dtype=kind),
-        query.new_zeros((*rows, value.shape[-1]), dtype=kind),
-    )
+    top = query.new_full((*rows, 1), torch.finfo(kind).min, dtype=kind)
+    piece = top, torch.zeros_like(top), query.new_zeros((*rows, value.shape[-1]), dtype=kind)
     n, m = query.shape[-2], key.shape[-2]
     last = m if ahead is None else min(m, n + ahead)  # tiles that no query sees are not computed
     for start in range(0, last, tile):
@@ -157,9 +161,8 @@ def attend_tiles(query, key, value, *, mask=None, causal=False, tile=256):
 class RollingCache:
     """Keys and values (..., tokens, d) for a window of so many tokens, the new one among them.
 
-    attend(query, *cache.append(key, value)) is the causal window, token by token or in chunks; never more
-    than window - 1 old tokens are kept. (Keys that are turned by position are turned before they come here.)
-    """
+    attend(query, *cache.append(key, value)) is the causal window, token by token or in chunks; at most
+    window - 1 old tokens are kept. (Keys that are turned by position are turned before they come here.)"""
 
     def __init__(self, window):
         self.window, self.seen, self.key, self.value = window, 0, None, None
@@ -178,11 +181,8 @@ class RollingCache:
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    ways = {
-        "table": attend,
-        "tiles": attend_tiles,
-        "window": lambda *qkv: window_attention(*qkv, radius=127, causal=True),
-    }
+    ways = {"table": attend, "tiles": attend_tiles}
+    ways["window"] = lambda *qkv: window_attention(*qkv, radius=127, causal=True)
     for n in (1024, 2048, 4096):
         q, k, v = torch.randn(3, 1, 4, n, 32)
         for name, way in ways.items():
@@ -190,8 +190,7 @@ if __name__ == "__main__":
                 way(q, k, v)
             start = time.perf_counter()
             way(q, k, v)
-            took = time.perf_counter() - start
-            million = counted.get_total_flops() / 2e6
+            took, million = time.perf_counter() - start, counted.get_total_flops() / 2e6
             print(f"{n:5} tokens, {name:6} {million:7,.0f} million products  {took:.3f} s")
     cache = RollingCache(window=128)  # the same window, one new token at a time
     steps = zip(*(x.split(1, -2) for x in (q, k, v)), strict=True)

@@ -376,7 +376,7 @@ Today's models took other ways:
 
 - windows, in turn with layers that see all: Gemma 3;
 - gated linear attention (08c) in three of four layers: Qwen3-Next;
-- keys chosen by a small learned scorer: DeepSeek-V3.2.
+- keys chosen by a small learned scorer ([11d](11d_chosen_keys.ipynb)): DeepSeek-V3.2.
 
 Whoever uses global tokens meets a trap. Texts of a batch are padded to equal length, some programs pad in front, and then token 0 is padding. How many keys should the last token see, with radius 1?
 """

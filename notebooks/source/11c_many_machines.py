@@ -336,5 +336,5 @@ r"""
 
 **Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
-**Next**: [12 · Claims](12_claims.ipynb): what did the sources get right?
+**Next**: [11d · Chosen keys](11d_chosen_keys.ipynb): can a cheap score choose the keys?
 """

@@ -127,7 +127,7 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | object query | 目标查询 | a learned token that asks for one object |
 | bipartite matching | 二分图匹配 | the cheapest way to give each object a query of its own |
 | intersection over union | 交并比 | how well two boxes overlap, 0 to 1 |
-| precision, recall | 精确率, 召回率 | share of finds that are right; share of objects that are found |
+| precision, recall | 精确率, 召回率 | share of finds that are right; share of objects that are found, or of questions that are answered |
 | recurrent network | 循环神经网络 | reads one token after another, carrying a state |
 | hidden state | 隐状态 | what a recurrent network carries from token to token |
 | gate | 门 | a number from 0 to 1 that says how much passes |
@@ -160,6 +160,9 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | benchmark | 基准测试 | tasks on which methods are compared alike |
 | online softmax | 在线 softmax | softmax in one pass, with the largest score so far |
 | tile | 分块 | a block of queries and keys whose scores are computed at once |
+| index score, indexer | 索引分数、索引器 | a cheap second score of a few narrow heads, by which keys are chosen, and the layer that computes it |
+| choice of keys (top-k) | 键的选择(top-k) | a mask of each query's k keys with the best index scores, among those that are allowed |
+| KL divergence | KL 散度 | how far one distribution is from another: 0 where they agree, else above 0 |
 | fused kernel | 融合算子 | one compiled program in the place of several steps; here: softmax attention without the table |
 | multi-query, grouped-query attention | 多查询注意力, 分组查询注意力 | all query heads, or groups of them, share one head of keys and values |
 | RMSNorm, QK-norm | 均方根归一化, 查询键归一化 | a row divided by the root of its mean square; the same for queries and keys, head by head |

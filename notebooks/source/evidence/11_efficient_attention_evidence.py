@@ -2,10 +2,10 @@
 r"""
 # 11 · Efficient attention: evidence
 
-What parts [11a](../11a_approximations.ipynb), [11b](../11b_exact_and_fast.ipynb) and [11c](../11c_many_machines.ipynb) say in a sentence, with protocol, seeds and numbers; and what the course's sources claim of the cost of attention, in their own words. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
+What parts [11a](../11a_approximations.ipynb), [11b](../11b_exact_and_fast.ipynb), [11c](../11c_many_machines.ipynb) and [11d](../11d_chosen_keys.ipynb) say in a sentence, with protocol, seeds and numbers; and what the course's sources claim of the cost of attention, in their own words. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
 <details><summary>中文摘要 · Chinese</summary>
-本页给出第 11 章各个结论的依据:公开的 Long Range Arena 成绩与我们的小赛场对照,三个种子的完整成绩、学习率与开销,一个全局词元能传过多少,低秩与随机特征的误差(按初始化和宽度),分块计算的内存与缓存的代价,环上各进程的内存,内存与时间随长度的规律,以及原文关于注意力开销的原句与判定。
+本页给出第 11 章各个结论的依据:公开的 Long Range Arena 成绩与我们的小赛场对照,三个种子的完整成绩、学习率与开销,一个全局词元能传过多少,低秩与随机特征的误差(按初始化和宽度),分块计算的内存与缓存的代价,环上各进程的内存,内存与时间随长度的规律,由索引分数选择的键,以及原文关于注意力开销的原句与判定。
 </details>
 """
 
@@ -766,5 +766,218 @@ What this does not know: it extrapolates from one thread of one processor, by up
 
 # %% [markdown]
 r"""
-**Sources.** Tay et al. 2021 (arXiv:2011.04006) and 2020 (arXiv:2009.06732); Zaheer et al. 2020 (arXiv:2007.14062); Beltagy, Peters & Cohan 2020 (arXiv:2004.05150); Wang et al. 2020 (arXiv:2006.04768); Katharopoulos et al. 2020 (arXiv:2006.16236); Choromanski et al. 2021 (arXiv:2009.14794); Nangia & Bowman 2018 (arXiv:1804.06028, ListOps); Arora et al. 2023 (arXiv:2312.04927, recall by a key); Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022 (arXiv:2205.14135); Shazeer 2019 (arXiv:1911.02150); Ainslie et al. 2023 (arXiv:2305.13245); Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889); the course's own sources S0 and S3. **Back** to [11a · Can attention be cheaper?](../11a_approximations.ipynb).
+## 11 · Chosen keys
+
+The task, the reader and the loop of 11d, once more: three seeds, 300 steps for full attention and 300 for an index, recall on 500 new texts. First the shape of the index, "heads x width":
+"""
+
+# %%
+import copy
+
+import torch.nn.functional as F
+
+from lesson_lib.chosen import Indexer, best_keys
+from lesson_lib.masks import causal
+
+
+def forty_notes(batch, seed_or_generator):
+    """Names told, values and names asked for, (batch, 40, 3), and the answers."""
+    g = seed_or_generator
+    g = torch.Generator().manual_seed(g) if isinstance(g, int) else g
+    told = torch.rand(batch, 50, generator=g).argsort(1)[:, :40]
+    value = torch.randint(8, (batch, 40), generator=g)
+    at = (torch.rand(batch, 40, generator=g) * torch.arange(40)).long()
+    return torch.stack((told, value, told.gather(1, at)), -1), value.gather(1, at)
+
+
+# %%
+class NoteReader(nn.Module):
+    """Tokens of width 64 from three embeddings; one head of attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(size, 64) for size in (50, 8, 50))
+        self.heads = nn.ModuleList(nn.Linear(64, 64) for _ in range(3))
+        self.read = nn.Linear(64, 8)
+
+    def tokens(self, notes):
+        parts = zip(self.tables, notes.unbind(-1), strict=True)
+        return sum(table(part) for table, part in parts)
+
+    def forward(self, x, mask):
+        output, weights = attend(*(head(x) for head in self.heads), mask=mask)
+        return self.read(output), weights
+
+
+# %%
+may_see = causal(40)
+new_notes, new_answers = forty_notes(500, 1000)
+
+
+# %%
+def learn_notes(modules, loss_of, seed, steps=300):
+    """Nothing comes back: the modules have learned."""
+    g = torch.Generator().manual_seed(seed)
+    adam = torch.optim.Adam([p for m in modules for p in m.parameters()], lr=0.01)
+    for _ in range(steps):
+        loss = loss_of(*forty_notes(32, g))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+
+
+# %%
+def divergence(weights, scores):
+    """KL, up to what the scores cannot change."""
+    logs = scores.masked_fill(~may_see, -torch.inf).log_softmax(-1)
+    return -(weights * logs.masked_fill(~may_see, 0)).sum(-1).mean()
+
+
+def losses(model, index, *, k=None, detached=False, teaches=False):
+    """The loss of answers, of the index, or of both."""
+
+    def loss(notes, answers):
+        x = model.tokens(notes)
+        logits, weights = model(x, may_see)
+        if index is None:
+            return F.cross_entropy(logits.mT, answers)
+        scores = index(x.detach() if detached or not teaches else x)
+        if not teaches:
+            return divergence(weights.detach(), scores)
+        logits, _ = model(x, best_keys(scores, k, mask=may_see))
+        return F.cross_entropy(logits.mT, answers) + divergence(weights.detach(), scores)
+
+    return loss
+
+
+# %%
+@torch.no_grad()
+def recalled(model, mask_of):
+    """Share of right answers with the mask that `mask_of` makes of the tokens."""
+    x = model.tokens(new_notes)
+    return (model(x, mask_of(x))[0].argmax(-1) == new_answers).float().mean().item()
+
+
+def with_k(index, k):
+    """The mask of the k best earlier keys."""
+    return lambda x: best_keys(index(x), k, mask=may_see)
+
+
+# %% tags=["nbval-ignore-output"]
+note_readers, note_indexes, at_k = [], {}, {}
+for seed in range(3):
+    _ = torch.manual_seed(seed)
+    note_readers.append(NoteReader())
+    learn_notes(note_readers[-1:], losses(note_readers[-1], None), seed)
+for n_heads, width in ((1, 6), (3, 2), (3, 5)):
+    for seed, model in enumerate(note_readers):
+        _ = torch.manual_seed(seed)
+        index = Indexer(64, n_heads, width)
+        learn_notes([index], losses(model, index), seed + 10)
+        note_indexes[n_heads, width, seed] = index
+        for k in (1, 4):
+            at_k[n_heads, width, seed, k] = recalled(model, with_k(index, k))
+    for k in (1, 4):
+        row = " ".join(f"{at_k[n_heads, width, seed, k]:.3f}" for seed in range(3))
+        print(f"{n_heads} x {width}, {k} keys: {row}")
+
+# %%
+four = [at_k[3, 2, seed, 4] for seed in range(3)]
+verdict("3 x 2, four keys: above 0.93, three seeds", min(four) > 0.93, trained=True)
+wide = [at_k[3, 5, seed, 1] - at_k[3, 2, seed, 1] for seed in range(3)]
+verdict("3 x 5 needs one key: above 3 x 2 by 0.1", min(wide) > 0.1, trained=True)
+
+# %% [markdown]
+r"""
+Then both learn, 300 steps more, with four keys; and what 11d's section 5 takes away: the gradient from the index into the embeddings. DeepSeek-V3.2 detaches there, too. "From the start" trains both together from random weights, for 600 steps, as many as full attention and index had one after the other:
+"""
+
+# %% tags=["nbval-ignore-output"]
+jointly = {}
+for way in ("index alone", "both", "both, detached", "both, from the start"):
+    for seed in range(3):
+        _ = torch.manual_seed(seed)
+        model, index = NoteReader(), Indexer(64, 3, 2)
+        if way != "both, from the start":
+            model, index = copy.deepcopy((note_readers[seed], note_indexes[3, 2, seed]))
+        if way == "index alone":
+            learn_notes([index], losses(model, index), seed + 20)
+        else:
+            loss = losses(model, index, k=4, detached="detached" in way, teaches=True)
+            learn_notes([model, index], loss, seed + 20, 600 if "start" in way else 300)
+        jointly[way, seed] = recalled(model, with_k(index, 1))
+    print(f"{way:20}", " ".join(f"{jointly[way, seed]:.3f}" for seed in range(3)))
+
+# %%
+for way in ("both", "both, from the start"):
+    verdict(f"{way}: one key above 0.95, three seeds",
+        min(jointly[way, seed] for seed in range(3)) > 0.95, trained=True)  # fmt: skip
+verdict("index alone and detached: below 0.9",
+    max(jointly[way, seed] for way in ("index alone", "both, detached")
+        for seed in range(3)) < 0.9, trained=True)  # fmt: skip
+
+# %% [markdown]
+r"""
+So in this small task a warm-up by full attention is not needed, and the embeddings decide. What the wrong orders cost, with four keys: the mask after the choice, and ten zeros of padding in front that are hidden after it. Blocks of four keys have the largest score for all four, and four blocks are chosen:
+"""
+
+# %%
+fifty, not_padding = causal(50), torch.arange(50) >= 10
+
+
+def block_mask(scores):
+    """The mask of four blocks of four keys."""
+    best = scores.masked_fill(~may_see, -torch.inf).unflatten(-1, (-1, 4)).amax(-1)
+    some = may_see.unflatten(-1, (-1, 4)).any(-1)
+    return best_keys(best, 4, mask=some).repeat_interleave(4, -1) & may_see
+
+
+# %% tags=["nbval-ignore-output"]
+cost = {}
+for seed, model in enumerate(note_readers):
+    index = note_indexes[3, 2, seed]
+    with torch.no_grad():
+        x = torch.cat((torch.zeros(500, 10, 64), model.tokens(new_notes)), 1)
+        late = best_keys(index(x), 4, mask=fifty) & not_padding
+        right = model(x, late)[0][:, 10:].argmax(-1) == new_answers
+        few = best_keys(index(x[:, 10:]), 4) & may_see
+    cost["future", seed] = recalled(
+        model, lambda x, index=index: best_keys(index(x), 4) & may_see
+    )
+    cost["padding", seed] = right.float().mean().item()
+    cost["blocks", seed] = recalled(model, lambda x, index=index: block_mask(index(x)))
+    cost["short rows", seed] = (few.sum(-1) < may_see.sum(-1).clamp(max=4)).float().mean()
+for what in ("future", "short rows", "padding", "blocks"):
+    print(f"{what:10}", " ".join(f"{cost[what, seed]:.2f}" for seed in range(3)))
+
+# %%
+of_future = [four[seed] - cost["future", seed] for seed in range(3)]
+verdict("mask after the choice: recall falls by 0.005 to 0.1",
+    min(of_future) > 0.005 and max(of_future) < 0.1, trained=True)  # fmt: skip
+verdict("though over half of the queries have too few keys",
+    min(cost["short rows", seed] for seed in range(3)) > 0.5, trained=True)  # fmt: skip
+verdict("padding hidden after the choice: below 0.8",
+    max(cost["padding", seed] for seed in range(3)) < 0.8, trained=True)  # fmt: skip
+verdict("blocks of four lose nothing to four keys",
+    min(cost["blocks", seed] - four[seed] for seed in range(3)) > -0.01, trained=True)  # fmt: skip
+
+# %% [markdown]
+r"""
+Blocks read four times as many keys. An index may be turned by positions (05b). Then the pairing of columns belongs to its weights: DeepSeek-V3.2's is half-split, while its attention is interleaved. The same weights, read the other way, choose other keys:
+"""
+
+# %%
+_ = torch.manual_seed(0)
+half = Indexer(64, 3, 6, pairing="half-split")
+other = Indexer(64, 3, 6, pairing="interleaved")
+other.load_state_dict(half.state_dict())
+x = torch.randn(20, 40, 64)
+one, two = (best_keys(index(x), 4, mask=may_see)[:, 8:] for index in (half, other))
+shared = (one & two).sum() / one.sum()
+print(f"of four keys the other pairing chooses the same: {4 * shared:.1f}")
+verdict("fewer than three and a half of four", shared < 3.5 / 4)
+
+# %% [markdown]
+r"""
+**Sources.** Tay et al. 2021 (arXiv:2011.04006) and 2020 (arXiv:2009.06732); Zaheer et al. 2020 (arXiv:2007.14062); Beltagy, Peters & Cohan 2020 (arXiv:2004.05150); Wang et al. 2020 (arXiv:2006.04768); Katharopoulos et al. 2020 (arXiv:2006.16236); Choromanski et al. 2021 (arXiv:2009.14794); Nangia & Bowman 2018 (arXiv:1804.06028, ListOps); Arora et al. 2023 (arXiv:2312.04927, recall by a key); Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022 (arXiv:2205.14135); Shazeer 2019 (arXiv:1911.02150); Ainslie et al. 2023 (arXiv:2305.13245); Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889); DeepSeek-AI 2025 (arXiv:2512.02556); the course's own sources S0 and S3. **Back** to [11a · Can attention be cheaper?](../11a_approximations.ipynb).
 """

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 11 · Efficient attention: exercises
 #
-# Eight exercises, about 56 minutes. They follow the parts [11a · approximations](../11a_approximations.ipynb), [11b · exact and fast](../11b_exact_and_fast.ipynb) and [11c · many machines](../11c_many_machines.ipynb); best in this order, and the last, the hardest, may wait.
+# Nine exercises, about 64 minutes. They follow the parts [11a · approximations](../11a_approximations.ipynb), [11b · exact and fast](../11b_exact_and_fast.ipynb), [11c · many machines](../11c_many_machines.ipynb) and [11d · chosen keys](../11d_chosen_keys.ipynb); best in this order, and the last, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -63,6 +63,11 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # visiting blocks** of keys and values, each as large as its own part: the one it works with and the one that comes in meanwhile. Every one of these vectors has **512 numbers of 4 bytes**. The tiles are so small that they do not count. **Each machine
 # has 1 GiB free for this. How many machines are needed?**
 
+# %% [markdown] tags=["exercise:chosen_rows"]
+# A text of m tokens is read with a cache: its last n tokens are new, with index scores (n, m) for all m keys. `real` (m,) is False where a token is padding. **Write** the mask (n, m) of each new query's k best keys. A query may choose itself and earlier tokens, and no padding.
+# In 2026 published code got this wrong in three ways: the choice saw the future, it was another one with a cache, and another one with padding.
+
+
 # %% [markdown] tags=["exercise:leaky_mixtures"]
 # Someone builds a language model from low-rank layers, `attend(q, E @ k, F @ v)`, for n = 8 tokens, numbered from 0, with rank 3. To make it causal, a triangle of a mask is laid over the table of weights, which has shape (8, 3). The loss in training is wonderful. What the
 # model writes is nonsense. **Token 5 is changed: which outputs change? Why can no mask over the mixtures mend this? What would you take instead?** Two to four sentences. The check shows a model answer and a few points: you judge your own, point by point.
@@ -79,6 +84,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 5. Low rank is `attend(q, E k, F v)`: n x rank scores. The columns of E are places.
 # 6. Only tiles (and rings of them) are exact. Only low rank can be neither causal nor longer than it was trained.
 # 7. Memory in a ring falls as 1 / machines: 8 vectors a token. The work stays n², shared out.
-# 8. What is mixed before it is hidden cannot be hidden.
+# 8. First the mask (the future, padding, counted from the last key), then the choice.
+# 9. What is mixed before it is hidden cannot be hidden.
 #
 # </details>

@@ -14,6 +14,7 @@ from tests import code_of
 
 asked = code_of("c11_efficient_attention")
 in_11b = code_of("c11_efficient_attention", "11b_exact_and_fast")
+in_11d = code_of("c11_efficient_attention", "11d_chosen_keys")
 in_exercises = code_of("c11_efficient_attention", "exercises")
 
 
@@ -46,6 +47,43 @@ def _grouped(keys: asked.Heads = _each, values: asked.Heads | None = None) -> Ca
         return attend(query, keys(key, shared), (values or keys)(value, shared), weights=False).output
 
     return heads
+
+
+def _by_rank(scores: Tensor, k: int, mask: Tensor) -> Tensor:
+    """A key's rank is the number of allowed keys with a larger score."""
+    larger = (scores[..., None, :] > scores[..., None]) & mask[..., None, :]
+    return (larger.sum(-1) < k) & mask
+
+
+def _row_by_row(scores: Tensor, k: int, mask: Tensor) -> Tensor:
+    kept = torch.zeros_like(scores, dtype=torch.bool)
+    allowed = mask.expand_as(scores).reshape(-1, scores.shape[-1])
+    rows = zip(scores.reshape(allowed.shape), allowed, kept.view(allowed.shape), strict=True)
+    for row, may, made in rows:
+        for key in sorted(may.nonzero().flatten().tolist(), key=lambda j: -row[j].item())[:k]:
+            made[key] = True
+    return kept
+
+
+def _rows_as_a_choice(scores: Tensor, real: Tensor, k: int) -> Tensor:
+    n, m = scores.shape
+    return _by_rank(scores, k, torch.ones(n, m, dtype=torch.bool).tril(m - n) & real)
+
+
+def _row_after_row(scores: Tensor, real: Tensor, k: int) -> Tensor:
+    n, m = scores.shape
+    kept = torch.zeros(n, m, dtype=torch.bool)
+    for i in range(n):
+        allowed = [j for j in range(m - n + i + 1) if real[j]]
+        kept[i, sorted(allowed, key=lambda j: -scores[i, j].item())[:k]] = True
+    return kept
+
+
+def _head_after_head(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
+    total = 0
+    for head in range(query.shape[1]):
+        total = total + weight[:, :, head, None] * torch.relu(query[:, head] @ key.mT)
+    return total
 
 
 def _shrunk(old: Tensor, new: Tensor) -> Tensor:
@@ -297,6 +335,9 @@ RIGHT = {
     ),
     "one_tile": (_side_by_side, asked._by_sums, _key_after_key),
     "with_shared_keys": (_by_torch, in_11b._head_by_head, _own_groups),
+    "chosen_keys": (_by_rank, _row_by_row, in_11d._by_best_keys),
+    "chosen_rows": (_rows_as_a_choice, _row_after_row, in_exercises._rows_by_best_keys),
+    "index_score": (_head_after_head, in_11d._pair_by_pair),
     "merge_outputs": (
         _shares_by_division,
         _query_by_query,

@@ -20,11 +20,12 @@ from lesson_lib.checks.questions import Code
 from lesson_lib.checks.runner import Call, call
 from lesson_lib.checks.several_results import Alike
 from lesson_lib.checks.values import close, described, is_numpy
+from lesson_lib.chosen import best_keys
 from lesson_lib.device import to_device
 from lesson_lib.efficient import LowRank, Partial, RandomFeatures, attend_tiles, merge
 from lesson_lib.graphs import attend_edges
 from lesson_lib.linear import attend_linear
-from lesson_lib.masks import window
+from lesson_lib.masks import causal, window
 from lesson_lib.measure import sensitivity
 from lesson_lib.truncated import attend_window
 
@@ -408,7 +409,53 @@ def _ring_machines_numbers(draw: random.Random) -> dict[str, Any]:
     return locals()
 
 
+def chosen_rows(scores, real, k):
+    n, m = scores.shape
+    own = torch.arange(m - n, m)[:, None]
+    may = (torch.arange(m) <= own) & real
+    scores = scores.masked_fill(~may, -torch.inf)
+    best = scores.topk(min(k, m), -1).indices
+    return torch.zeros_like(may).scatter(-1, best, True) & may
+
+
+def _rows_by_best_keys(scores: Tensor, real: Tensor, k: int) -> Tensor:
+    n, m = scores.shape
+    return best_keys(scores, k, mask=causal(m, queries=n, device=scores.device) & real)
+
+
+def _rows(scores: Any, k: int, real: list[int] | None = None) -> Case:
+    scores = table(scores)
+    real = [1] * scores.shape[1] if real is None else real
+    return {"scores": scores, "real": table(real).bool(), "k": k}
+
+
+def _any_rows(seed: int, n: int, m: int, k: int, padding: int = 0, draw: Draw = drawn) -> Case:
+    """Scores without ties: a number's rank in its row; padding stands in front."""
+    ranks = draw(seed, n, m).argsort(dim=-1, stable=True).argsort(-1).float()
+    real = torch.arange(m, device="cpu") >= padding
+    return {"scores": ranks - m + 0.5 + 2 * m * ~real, "real": real, "k": k}
+
+
+def _more_rows(draw: Draw) -> list[Case]:
+    return [_any_rows(1, 4, 9, 3, 2, draw), _any_rows(11, 6, 6, 2, 0, draw), _any_rows(21, 1, 7, 3, 3, draw)]
+
+
+FOUR_ROWS = [[1.0, 9.0, 8.0, 7.0], [2.0, 3.0, 9.0, 8.0], [5.0, 1.0, 4.0, 9.0], [0.0, 3.0, 6.0, 2.0]]
+
+
 CODE = {
+    "chosen_rows": Code(
+        solution=chosen_rows,
+        cases=(
+            lambda: [_rows(FOUR_ROWS, 2)],
+            lambda: [_rows([[0.0, 3.0, 6.0, 2.0]], 2)],
+            lambda: [_rows([[1.0, 2.0, 3.0, 4.0, 9.0], [5.0, 4.0, 3.0, 2.0, 1.0]], 2), _any_rows(3, 3, 7, 2)],
+            lambda: [_rows([[9.0, 8.0, 1.0, 2.0]], 2, [0, 0, 1, 1]), _any_rows(5, 6, 6, 2, 2)],
+            lambda: [_any_rows(7, 3, 5, 9, 1), _any_rows(9, 4, 11, 3, 3)],
+        ),
+        reference=_rows_by_best_keys,
+        hidden=_more_rows,
+    ),
     "cache_of_groups_2": Code(
         draw=_cache_of_groups_numbers,
     ),
