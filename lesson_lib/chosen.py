@@ -6,7 +6,7 @@
 
 The mask comes first, the choice after it. The other way round a query spends places on keys that it may not
 see: of its k keys fewer are left, or none, and which are left depends on the future.
-Source: DeepSeek-AI 2025, DeepSeek-V3.2, arXiv:2512.02556, section 2.1.
+Source: DeepSeek-AI 2025, DeepSeek-V3.2, arXiv:2512.02556.
 """
 
 import torch
@@ -53,7 +53,7 @@ class Indexer(nn.Module):
     A pair costs n_heads · width multiplications. `pairing` turns queries and keys by their positions, as
     `positions.rotary` does (None: not at all); weights trained with one pairing are wrong with the other.
     Raises ValueError where a width is less than 1, or where `rotary` does.
-    Source: DeepSeek-AI 2025, DeepSeek-V3.2, arXiv:2512.02556, section 2.1 (equation 1).
+    Source: DeepSeek-AI 2025, DeepSeek-V3.2, arXiv:2512.02556.
     """
 
     def __init__(self, d_model: int, n_heads: int = 2, width: int = 4, *, pairing: str | None = None) -> None:

@@ -303,7 +303,7 @@ assert max(random[1.0], angles[1.0]) < 0.05
 
 # %% [markdown]
 r"""
-With keys at right angles the gate 0.1 is right nearly always. An answer is read by its signs, and fading leaves all signs as they are. **So fading costs nothing by itself: it makes an old name so faint that the leaks of newer names drown it.** So with random keys the gate must balance two losses. A small one drowns old names, a large one keeps old numbers.
+With keys at right angles the gate 0.1 is right nearly always. An answer is read by its signs, and fading leaves all signs as they are. **So fading costs nothing by itself: it makes an old name faint, and then the leaks of newer names drown it.** So with random keys the gate must balance two losses. A small one drowns old names, a large one keeps old numbers.
 
 Can A be told what is old? Take 0.5 off its score for each entry since (ALiBi, 05c). A weight is then multiplied by $e^{-0.5} = 0.61$ for each entry, as by a gate of 0.61.
 """
@@ -323,11 +323,11 @@ def by_attention(penalty, times=10):
 
 print(f"A: {right(by_attention(0), books):.0%}")
 print(f"A, 0.5 off for each entry since: {right(by_attention(0.5), books):.0%}")
-print(f"the same, keys times 3: {right(by_attention(0.5, times=3), books):.0%}")
+print(f"the same, times 3: {right(by_attention(0.5, times=3), books):.0%}")
 
 # %% [markdown]
 r"""
-Without the penalty A has «3» %, with it «97» %, although the keys are the random ones: its sharp weights hardly hear other names. With blunter weights, keys times 3 and not 10, other names are heard, and it has «28» %. **Where the past can be wrong, age must count**, in a state and in attention.
+Without the penalty A has «3» %, with it «97» %, although the keys are the random ones: its sharp weights hardly hear other names. With queries and keys times 3 and not 10 the weights are blunter, other names are heard, and it has «28» %. **Where the past can be wrong, age must count**, in a state and in attention.
 
 ## In real work
 

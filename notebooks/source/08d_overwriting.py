@@ -121,7 +121,7 @@ show(Ann=ann @ S, Ben=ben @ S)
 
 # %% [markdown]
 r"""
-Ann is right whatever Ben's key is, because she was written last. At her first entry $S$ answered her with Ben's leak, $0.6 \cdot 30 = 18$, so $-8$ was written: Ben had $30 - 0.6 \cdot 8 = 25.2$. Her second entry wrote 50, and $0.6 \cdot 50 = 30$ of it leaked into Ben's answer: «55.2». So the rule does not stop leaks. But what leaks is the change, and a number that is written again unchanged leaks nothing.
+Ann is right whatever Ben's key is, because she was written last. At her first entry $S$ answered her with Ben's leak, $0.6 \cdot 30 = 18$, so $-8$ was written: Ben had $30 - 0.6 \cdot 8 = 25.2$. Her second entry wrote 50, and $0.6 \cdot 50 = 30$ of it leaked into Ben's answer: «55.2». So the rule does not stop leaks. But what leaks is the change: where $S$ answers rightly already, nothing is written.
 """
 
 # %% [markdown] tags=["exercise:delta_state"]
@@ -212,7 +212,7 @@ for name, count in found.items():
 
 # %% [markdown]
 r"""
-Without a gate the old entries are still in the state, and correcting what they leak leaks again. A gate of 0 at the border takes them away: «90» % are right and not «80». A fixed gate of «0.98» gains less, and with 0.8 the new names fade, too. So a gate, like $\beta$, should be made from the token.
+Without a gate the old entries are still in the state, and correcting what they leak leaks again. A gate of 0 at the border takes them away: «90» % are right and not «80». A fixed gate of «0.98» gains less, and with 0.8 the newest names drown the others. So a gate, like $\beta$, should be made from the token.
 
 ## 3 · All tokens at once
 
@@ -244,7 +244,7 @@ assert_close(attend_delta(q, k, v, beta), output, atol=1e-12, rtol=1e-12)
 
 # %% [markdown]
 r"""
-The table gives the loop's outputs to twelve digits. **The delta rule is attention without softmax over corrected values.** The library's `attend_delta` does this in chunks of 64 tokens and hands a state from chunk to chunk, so its cost grows with $n$. With gates, each product $k_i \cdot k_j$ and $q_i \cdot k_j$ is multiplied by the gates between $j$ and $i$.
+The table gives the loop's outputs to twelve digits. **The delta rule is attention without softmax over corrected values.** The library's `attend_delta` does this in chunks of 64 tokens and hands a state from chunk to chunk: a few matrix products a chunk in place of 64 small steps. With gates, each product $k_i \cdot k_j$ and $q_i \cdot k_j$ is multiplied by the gates of tokens $j + 1$ to $i$.
 
 One gate fades everything. Kimi Linear has one for each column of the key, that is for each row of $S$. Three names have keys at right angles; when the third is written, row 0 fades to a tenth. Which of the three answers changes?
 """
@@ -275,7 +275,8 @@ for names in (24, 64):
     a, found = 0, {1: 0, 10: 0}
     for seed in range(20):
         _, keys, signs = phone_book.draw(names, seed=seed)
-        a += phone_book.found(attend(10 * keys, 10 * keys, signs).output, signs) / 20
+        sharp = 10 * keys  # as in 08c
+        a += phone_book.found(attend(sharp, sharp, signs).output, signs) / 20
         for times in found:
             k, v = keys.repeat(times, 1), signs.repeat(times, 1)
             S = k.mT @ solve(k, v, torch.ones(len(k)))
@@ -284,7 +285,7 @@ for names in (24, 64):
 
 # %% [markdown]
 r"""
-Written once, 24 names are too many, because later corrections leak into earlier answers. But each time it is written again less is missing, and after ten times nearly all are right: «23.7» of 24. Of 64 names it has «11.3», and written ten times hardly more. No state of 32 rows can answer 64 names as they please, so the rule ends at a state that is a little wrong for most of them. Full attention has all of them after one reading.
+Written once, 24 names are too many, because later corrections leak into earlier answers. But each time it is written again less is missing, and after ten times nearly all are right: «23.7» of 24. Of 64 names it has «11.3», and written ten times hardly more. No state of 32 rows can answer 64 names as they please, so each correction spoils other answers. Full attention has all of them after one reading.
 
 So a state that overwrites does not replace attention; the two stand together. Qwen3-Next, Qwen3.5 and OLMo Hybrid take the gated delta rule, and Kimi Linear the one with gates for columns. Most of them have three layers of it to one of full attention. (We have not trained such a stack here.)
 
@@ -307,17 +308,22 @@ assert attend_delta(safe, safe, book.signs, ones).abs().max() < 1.1
 
 # %% [markdown]
 r"""
-The values are 1 and $-1$, and with keys of length 2 an answer comes to «2e+10». By hand: writing changes the answer by $\beta\,|k|^2$ times what is missing. At length 1 and $\beta = 1$ that is all of it. At length 2 it is four times too much, so what is missing is multiplied by $1 - 4 = -3$ each time. It stays bounded as long as $\beta\,|k|^2$ is at most 2. The repair is one line, `F.normalize(k, dim=-1)`, in front of the rule; then no answer is above «1.1», and Gated DeltaNet does so, too.
+The values are 1 and $-1$, and with keys of length 2 an answer comes to «2e+10». By hand: writing changes the answer by $\beta\,|k|^2$ times what is missing. At length 1 and $\beta = 1$ that is all of it. At length 2 it is four times too much, so what is missing is multiplied by $1 - 4 = -3$ each time, and so are the leaks. It stays bounded while $\beta\,|k|^2$ is below 2. The repair is one line, `F.normalize(k, dim=-1)`, in front of the rule; then no answer is above «1.1», and Gated DeltaNet does so, too.
 
 ## To carry away
 
-`notebooks/carry/recurrent.py` has the rule with its gate in plain torch: `delta_step` for one token and `delta` for all of them. `faded` makes the table of scores with the gates between two tokens, and `gated` multiplies it by values. First the step, for a batch:
+`notebooks/carry/recurrent.py` has the rule with its gate in plain torch: `delta_step` for one token and `delta` for all of them. First the step, for a batch:
 """
 
 # %%
 from carry import recurrent as carried
 
 show_source(carried.delta_step)
+
+# %% [markdown]
+r"""
+`faded` makes the table of scores, each times the gates behind its key. A product of gates is a difference of summed logarithms; the first `tril` keeps exp from overflowing, the second hides later tokens. In `delta` the flag `unitriangular` sets the diagonal to 1, whatever stands there, and `gated` multiplies the table by values:
+"""
 
 # %%
 show_source(carried.faded)
@@ -326,15 +332,15 @@ show_source(carried.faded)
 show_source(carried.delta)
 
 # %%
-book = books[0]
-gate = torch.ones(100)
+book, gate, state = books[0], torch.full((100,), 0.9), torch.zeros(32, 8)
 whole = carried.delta(book.keys, book.keys, book.signs, gate, ones)
-last = book.keys[-1] @ write(book.keys, book.signs, ones)
+for row in zip(book.keys, book.keys, book.signs, gate, ones, strict=True):
+    last, state = carried.delta_step(*row, state)
 assert_close(whole[-1], last, atol=1e-4, rtol=1e-4)
 
 # %% [markdown]
 r"""
-On the first book of moves your loop and the whole agree.
+On the first book of moves, with gates of 0.9, a hundred steps and the whole agree.
 
 ## Ann and Ben once more
 

@@ -117,7 +117,7 @@ warm_up()
 r"""
 ## 1 · Which keys are used?
 
-A text is 40 **notes**. A note is one token. It tells a name and that name's value, and it asks for the value of a name told before it. There are 50 names and 8 values:
+A text is 40 **notes**. A note is one token. It tells a name and that name's value, and it asks for the value of a name told so far, perhaps its own. There are 50 names and 8 values:
 """
 
 # %%
@@ -211,7 +211,7 @@ for k in (1, 4):
 
 # %% [markdown]
 r"""
-Four keys hold all the weight, to two digits; the largest alone holds «0.99» or more. After all, a note asks for one name. But 21 to 40 keys and values were read for it.
+Four keys hold all the weight, to two digits; the largest alone holds «0.99» on average. After all, a note asks for one name. But 21 to 40 keys and values were read for it.
 
 ## 2 · A choice is a mask
 
@@ -239,7 +239,7 @@ print(f"off by {off:.5f}")
 r"""
 Both are equal, because under a mask softmax shares its weight among allowed keys only. So hidden keys need not be read. A mask is easy to train with; gathering is what saves.
 
-**"Then choose by the scores of attention itself."** To find the largest we must compute all of them, and nothing is saved. So the choice needs a score of its own.
+**"Then choose by the scores of attention itself."** To find the largest we must compute all of them, so at most half is saved. So the choice needs a score of its own.
 
 ## 3 · A cheap second score
 
@@ -379,7 +379,7 @@ for k in (1, 2, 4, 8):
 
 # %% [markdown]
 r"""
-With four keys the index has «0.97» and more, the newest four «0.37», and random ones hardly more. One key is not enough: three in four are found first, most others second to fourth. **A cheap score need not find the best key; it must have it among its k best.**
+With four keys the index has «0.97» and more, the newest four «0.37», and random ones hardly more. One key is not enough: three in four answers are right then (a guess is, once in eight). **A cheap score need not find the best key; it must have it among its k best.**
 
 ## 5 · Both learn
 
@@ -428,8 +428,7 @@ predict("other_order")
 table = torch.tensor([[1.0, 9, 8, 7], [2, 3, 9, 8], [5, 1, 4, 9], [0, 3, 6, 2]])
 first = chosen(table, 2, causal(4))
 after = chosen(table, 2, torch.ones_like(first)) & causal(4)
-print("keys of each query, mask first:", first.sum(-1).tolist())
-print("keys of each query, mask after:", after.sum(-1).tolist())
+show(first=first.int(), after=after.int())
 
 
 # %% tags=["nbval-ignore-output"]
@@ -441,7 +440,7 @@ print(f"recall with four keys, mask after: {recall(reader, late_mask):.2f}")
 
 # %% [markdown]
 r"""
-Queries 0 and 1 lose both keys to the future, query 2 loses one. Yet the trained index still recalls «0.96», beside «0.99». No error came, and such a small loss looks like bad luck. But which keys are left depends on tokens that come later, and in writing these are not there yet. A test asks directly. `properties(f, causal=True)` changes one token and looks at earlier outputs, then cuts the text into chunks. In `f` the scores $q \cdot k$ choose; the queries are the last $n$ of $m$ tokens:
+The first table answers the question of the start. In the second, queries 0 and 1 lose both keys to the future, and query 2 loses one. Yet the trained index still recalls «0.96», beside «0.99». No error came, and such a small loss looks like bad luck. But which keys are left depends on tokens that come later, and in writing these are not there yet. A test asks directly. `properties(f, causal=True)` changes one token and looks at earlier outputs, then cuts the text into chunks. In `f` the scores $q \cdot k$ choose; its $n$ queries are the last of $m$ tokens:
 """
 
 
@@ -465,7 +464,7 @@ print("mask after:", properties(late, causal=True).diagnosis)
 
 # %% [markdown]
 r"""
-**"The mask hides the future, so the order does not matter."** Hidden keys get no weight, but they have taken places. In 2026 a well-known library's indexer did see the future.
+**"The mask hides the future, so the order does not matter."** Hidden keys get no weight, but they have taken places. In 2026 an indexer in the library transformers did see the future.
 
 ## In real work
 
@@ -507,7 +506,7 @@ show_source(carried.chosen)
 r"""
 ## The four queries once more
 
-Memory is read in blocks, so some models choose whole blocks of keys (MoBA, MiniMax M3). The largest score in a block speaks for it. On paper: with blocks of two keys, which block does each query of the opening choose, if it may have one?
+Memory is read in blocks, so some models choose whole blocks of keys (MiniMax M3; MoBA, 2025). Here the largest score in a block speaks for it. On paper: with blocks of two keys, which block does each query of the opening choose, if it may have one?
 """
 
 # %%
@@ -523,7 +522,7 @@ Queries 0 to 2 take block 0, and query 0 sees one key of it. Query 3 takes block
 **To remember.** A cheap score chooses, a mask says so, attention does the rest.
 
 - A choice is a mask: the same as gathering the chosen keys.
-- The index scores all pairs, narrowly; for long texts only its share stays.
+- The index scores all pairs, narrowly; for long texts its share is what stays.
 - No gradient comes through a choice: full attention teaches the index.
 - Judge recall at k, beside the newest and random keys.
 - First hide future and padding, then choose.
