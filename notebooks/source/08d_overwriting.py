@@ -51,13 +51,13 @@
 # says = "d rows stay d free answers: written often enough it holds as many names as rows, and no more"
 # motive = "Has the rule lifted the limit"
 # shown = "times written"
-# action = 'predict("ten_times")'
+# action = 'predict("written_ten_times")'
 #
 # [hybrid]
 # says = "so models keep full attention in one layer of four"
 # motive = "So a state that overwrites does not replace attention"
 # shown = "three layers of it to one of full attention"
-# action = 'predict("ten_times")'
+# action = 'predict("written_ten_times")'
 #
 # [length]
 # says = "keys longer than sqrt(2 / beta) make the state explode: normalise them"
@@ -267,7 +267,7 @@ Has the rule lifted the limit of 08c, $d$ free answers for $d$ rows? Write each 
 """
 
 # %%
-predict("ten_times")
+predict("written_ten_times")
 
 # %%
 print("names     A   delta rule, times written: 1    10")

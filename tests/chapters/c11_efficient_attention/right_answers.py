@@ -337,7 +337,15 @@ RIGHT = {
     "with_shared_keys": (_by_torch, in_11b._head_by_head, _own_groups),
     "chosen_keys": (_by_rank, _row_by_row, in_11d._by_best_keys),
     "chosen_rows": (_rows_as_a_choice, _row_after_row, in_exercises._rows_by_best_keys),
-    "index_score": (_head_after_head, in_11d._pair_by_pair),
+    "index_score": (
+        _head_after_head,
+        in_11d._pair_by_pair,
+        lambda query, key, weight: (
+            torch.stack([torch.relu(one.matmul(key.transpose(1, 2))) for one in query.unbind(1)], -1)
+            .mul(weight[:, :, None])
+            .sum(-1)
+        ),
+    ),
     "merge_outputs": (
         _shares_by_division,
         _query_by_query,
