@@ -76,7 +76,7 @@
 r"""
 {title}
 
-A cheap score says how much each token, a row, may care about each token, a column:
+A cheap score says how useful each key, a column, may be to each query, a row:
 
 | | key 0 | key 1 | key 2 | key 3 |
 |---|---|---|---|---|
@@ -117,7 +117,7 @@ warm_up()
 r"""
 ## 1 · Which keys are used?
 
-A text is 40 **notes**. A note is one token. It tells a name and that name's value, and it asks for the value of a name told so far, perhaps its own. There are 50 names and 8 values:
+A text is 40 **notes**. A note is one token. It tells a name and that name's value, and it asks for the value of a name told before it (note 0 for its own). There are 50 names and 8 values:
 """
 
 # %%
@@ -490,7 +490,7 @@ print(f"real scores below 0: {below:.2f}")
 
 # %% [markdown]
 r"""
-Zeros have the key 0, and so the score 0. Most real scores are below it, so padding takes all four places of many queries. Hidden before the choice it does no harm: «0.99», as without padding.
+Zeros have the key 0, and so the score 0. A score is $w$ times a ReLU, so where all weights $w$ of a query are negative, none of its scores is above 0, and padding takes all four places. Of real scores «0.78» are below 0. Hidden before the choice it does no harm: «0.99», as without padding.
 
 ## To carry away
 
@@ -527,7 +527,7 @@ Queries 0 to 2 take block 0, and query 0 sees one key of it. Query 3 takes block
 - Judge recall at k, beside the newest and random keys.
 - First hide future and padding, then choose.
 
-**Sources.** DeepSeek-AI 2025 (arXiv:2512.02556); Lu et al. 2025 (MoBA, arXiv:2502.13189); Yuan et al. 2025 (NSA, arXiv:2502.11089). Bugs: transformers issues 45820 (future), 48289 (padding and cache). Seeds, widths, blocks: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** DeepSeek-AI 2025 (arXiv:2512.02556); Lu et al. 2025 (MoBA, arXiv:2502.13189). Bugs: transformers issues 45820 (future), 48289 (padding and cache). Seeds, widths, blocks: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [12 · Claims](12_claims.ipynb): what did the sources get right?
 """
