@@ -308,7 +308,7 @@ assert (safe @ write(safe, book.signs, ones)).abs().max() < 3
 
 # %% [markdown]
 r"""
-The values are 1 and $-1$, and with keys of length 2 an answer comes to «2e+10». By hand: writing changes the answer by $\beta\,|k|^2$ times what is missing. At length 1 and $\beta = 1$ that is all of it. At length 2 it is four times too much, so what is missing is multiplied by $1 - 4 = -3$ each time, and so are the leaks. It stays bounded while $\beta\,|k|^2$ is below 2. The repair is one line, `F.normalize(k, dim=-1)`, in front of the rule; then answers stay near 1, and Gated DeltaNet does so, too.
+The values are 1 and $-1$, and with keys of length 2 an answer comes to «2e+10». By hand: writing changes the answer by $\beta\,|k|^2$ times what is missing. At length 1 and $\beta = 1$ that is all of it. At length 2 it is four times too much, so what is missing is multiplied by $1 - 4 = -3$ each time, and so are the leaks. It stays bounded while $\beta\,|k|^2$ is below 2. The repair is one line, `F.normalize(k, dim=-1)`, in front of the rule; then no answer comes above 3, and Gated DeltaNet does so, too.
 
 ## To carry away
 
