@@ -1,6 +1,8 @@
 """How Sphinx makes pages of what lesson_lib/cli/site has laid out beside this file (build/site-source)."""
 
+import html
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ exclude_patterns = ["_build", "README.md"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 html_theme = "furo"
 html_title = "One function: attention"
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_extra_path = ["_extra"]  # pictures, downloads
 html_css_files = ["katex/katex.min.css", "chinese.css", "card.css", "site.css"]
@@ -96,15 +99,49 @@ def setup(app):
 MENDED = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
     "<pre>": '<pre tabindex="0">',
     '<div class="formula">': '<div class="formula" tabindex="0">',
 }
+FURO = re.compile(r'Made with\s*<a href="[^"]*">Furo</a>')
+TITLE = re.compile(r"<title>(.*?)( - [^<]*)?</title>")
 
 
 def mend(app, error):
-    """Mend the pages that were written."""
-    for path in Path(app.outdir).rglob("*.html") if error is None else ():
+    """Mend the pages that were written, sign them, and say in their heads what a link to them shows."""
+    if error is not None:
+        return
+    out = Path(app.outdir)
+    told = json.loads((HERE / "told.json").read_text("utf-8"))
+    signed = json.loads((HERE / "signed.json").read_text("utf-8"))
+    for path in out.rglob("*.html"):
+        name = path.relative_to(out).with_suffix("").as_posix()
         text = path.read_text(encoding="utf-8")
         for old, new in MENDED.items():
             text = text.replace(old, new)
+        text = FURO.sub(signed["line"], text)
+        title = TITLE.search(text)
+        if title and name in told:
+            picture = "../" * name.count("/") + "preview.png"
+            head = {
+                "og:title": title[1],
+                "og:description": told[name],
+                "og:image": picture,
+                "og:type": "article",
+            }
+            tags = "".join(
+                f'<meta property="{key}" content="{html.escape(html.unescape(value), quote=True)}">'
+                for key, value in head.items()
+            )
+            said = html.escape(told[name], quote=True)
+            tags += f'<meta name="description" content="{said}">'
+            tags += '<meta name="twitter:card" content="summary_large_image">'
+            text = text.replace("</title>", f"</title>{tags}", 1)
         path.write_text(text, encoding="utf-8")
+    found = (
+        out / "search.html"
+    )  # a line of each page, as a script: pages of the file system may fetch nothing
+    lines = json.dumps(told, ensure_ascii=False).replace("</", "<\\/")
+    script = f"<script>const EXCERPTS = {lines};</script>"
+    found.write_text(found.read_text("utf-8").replace("</head>", f"{script}</head>", 1), encoding="utf-8")

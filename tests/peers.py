@@ -251,7 +251,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as root:
                 found = compared(open_model(folder(name, Path(root), dtype)), name, dtype)
             told = "  ".join(f"{what} {value:.1e}" for what, value in found.items())
-            print(f"{name:22}{str(dtype).removeprefix('torch.'):10}{told}")
+            print(f"{name:25}{str(dtype).removeprefix('torch.'):10}{told}")
 
 
 if __name__ == "__main__":

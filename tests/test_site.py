@@ -2,6 +2,7 @@
 tests/browser/test_site.py."""
 
 import base64
+import math
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from lesson_lib.checks.engine import exercises
 from lesson_lib.cli import kinds, site
-from lesson_lib.cli.site import pages
+from lesson_lib.cli.site import on_paper, pages
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNsYGBiYAAAApIAhPd8o1gAAAAASUVORK5CYII="
 
@@ -27,7 +28,7 @@ def page_of(source, *cells, name="02a_soft_look_up", wanted=(), states=()):
     """The cells of a page but for its first text and how to run it."""
     every = [new_markdown_cell("# Title"), *cells]
     laid = site.Layout(["02a_soft_look_up", "02b_which_score", "03_matrix_form"], states=dict(states))
-    _, run_it, *made = site.of_notebook(new_notebook(cells=every), name, set(wanted), source, laid).cells
+    _, *made, run_it = site.of_notebook(new_notebook(cells=every), name, set(wanted), source, laid).cells
     assert f'notebooks/{name}.ipynb" download' in run_it.source
     return made
 
@@ -112,17 +113,18 @@ def test_hints_and_a_solution_stand_where_a_check_stood(source):
     turn = new_code_cell("def soft_look_up(query, key, value):\n    return ...")
     check = new_code_cell("check(soft_look_up)", metadata={"tags": ["exercise:soft_look_up"]}, id="c1")
     hinting = new_code_cell('# hint("soft_look_up")  # again for the next\n# solution("soft_look_up")')
-    code, folds, *rest = page_of(source, turn, check, hinting, new_code_cell("progress()"))
+    code, card, folds, *rest = page_of(source, turn, check, hinting, new_code_cell("progress()"))
     assert "return ..." in code.source and rest == []
     exercise = exercises()["soft_look_up"]
-    assert folds.source.count("<details>") == len(exercise.hints) + 1 == 4
+    assert folds.source.count("<details>") == 2 and folds.source.count("<li>") == len(exercise.hints) == 3
     for part in (
         "Which product of (n, d) and (m, d)",
         "```python\ndef soft_look_up",
-        "A third hint",
+        "Take paper",
         "Asked: ",
     ):
         assert part in folds.source
+    assert "data-question='soft_look_up_on_paper'" in card.outputs[0].data["text/html"]
     assert "NOT ATTEMPTED" not in folds.source
 
 
@@ -140,9 +142,52 @@ def test_every_exercise_has_its_place_in_a_page(source):
     for exercise in exercises().values():
         if not exercise.prediction:
             made = pages._turn(exercise, "c1")
-            assert "A solution" in made[-1].source and len(made) == 1 + isinstance(
-                exercise, (pages.Choice, pages.Number)
-            ), exercise.name
+            assert "A solution" in made[-1].source, exercise.name
+            if isinstance(exercise, (pages.Choice, pages.Number)):
+                assert len(made) == 2, exercise.name
+
+
+def test_a_number_on_paper_is_what_the_function_gives_and_tells_its_mistakes_apart():
+    """Of all functions: right and wrong numbers are computed by the solution and by its known mistakes."""
+    asked = {
+        name: on_paper.asked_on_paper(e) for name, e in exercises().items() if isinstance(e, pages.Write)
+    }
+    assert sum(question is not None for question in asked.values()) > 0.5 * len(asked)
+    for name, question in asked.items():
+        for number in question.slips.values() if question else ():
+            assert question.judge(float(number), print).state == "failed", (name, number)
+        assert question is None or question.judge(question.answer, print).state == "passed", name
+    by_hand = (
+        10 * math.exp(1) + 20 * math.exp(3) + 40 * math.exp(5)
+    )  # the scores of its inputs are 1, 3 and 5
+    assert asked["soft_look_up"].value == pytest.approx(by_hand / sum(map(math.exp, (1, 3, 5))), rel=1e-4)
+
+
+def test_a_page_leaves_out_what_only_a_run_needs(source):
+    seeded = new_code_cell("_ = torch.manual_seed(0)\nx = 1\nassert quick() or x > 0")
+    proof = new_code_cell("right = x\nassert right", metadata={"tags": ["proof"]})
+    drawn = new_code_cell("figures.lines(x)", outputs=[new_output("stream", text="a picture")])
+    code, picture = page_of(source, seeded, proof, drawn)
+    assert code.source == "x = 1" and picture.metadata.tags == ["remove-input"]
+
+
+def test_every_page_that_stands_alone_has_what_its_capitals_name(source):
+    shows = new_code_cell(
+        "SevenStepsExplorer()\ntranslator_figures.losses\nright on unseen days",
+        outputs=[new_output("display_data", data={"text/html": "<i>drawn</i>"})],
+    )
+    made = {
+        name: new_notebook(cells=[new_markdown_cell("# T"), shows])
+        for name in ("02a_soft_look_up", "06b_translator")
+    }
+    written = site.front.written(site.ROOT, made, book=True)
+    assert {"index", "seven_steps", "six_guesses", "the_cheat", "claims_story"} == set(written)
+    for name, text in written.items():
+        assert not re.search(r"^[A-Z]{3,} ?|WHERE|COUNT", text, re.M), name
+    assert "<i>drawn</i>" in written["index"] and 'href="02a_soft_look_up.html"' in written["index"]
+    assert written["six_guesses"].count("data-question=") == 6
+    with pytest.raises(ValueError, match="no cell of 02a_soft_look_up shows something"):
+        site.front.written(site.ROOT, {}, book=False)
 
 
 def test_the_course_is_one_zip_of_what_git_has(tmp_path):

@@ -7,11 +7,13 @@ run (states.py), once for each change of them.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +21,11 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from lesson_lib import __version__
 from lesson_lib.checks.card import CSS
 from lesson_lib.cli import chromium, kinds, lab
-from lesson_lib.cli.course import CORE, Lesson, lessons
-from lesson_lib.cli.site import states
+from lesson_lib.cli.course import lessons
+from lesson_lib.cli.site import front, states
 from lesson_lib.cli.site.pages import DRAWN, Layout, cell_links, folds, of_notebook
 from lesson_lib.places import ROOT
 
@@ -123,26 +126,66 @@ def lay_out(
         shutil.copyfile(path, source / "_extra" / "states" / path.name)
     names = kinds.built(root)
     read = {name: nbformat.read(root / "notebooks" / f"{name}.ipynb", 4) for name in names}
+    told = {name: description(notebook) for name, notebook in read.items()}
+    made = {}
     wanted = {cell for notebook in read.values() for cell in cell_links(notebook)}
     for name, notebook in read.items():
         laid.pages.setdefault(kinds.kind_of(name), []).append(name)
         download = source / "_extra" / "notebooks" / f"{name}.ipynb"
         download.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / "notebooks" / f"{name}.ipynb", download)
-        page = of_notebook(notebook, name, wanted, source, laid)
+        made[name] = of_notebook(notebook, name, wanted, source, laid)
+    front.openings(made)
+    for name, page in made.items():
         path = source / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, path)
     for name in (name for name in lab.lessons(root) if name.endswith(".py")):
         (source / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(root / "notebooks" / name, source / name)
-    laid.pages["guide"] = _guide(root, source)
-    laid.pages["slides"] = _slides(root, source)
-    (source / "library.md").write_text(library(root), encoding="utf-8")
-    (source / "index.md").write_text(index(lessons(root), laid, book), encoding="utf-8")
+    laid.pages["guide"] = [*_guide(root, source), *_slides(root, source)]
+    first = source / f"{laid.pages['guide'][0]}.md"
+    first.write_text(f"{first.read_text('utf-8')}\n\n{front.below(laid.pages['guide'][1:])}\n", "utf-8")
+    alone = front.written(root, made, book=book)
+    alone["index"] += f"\n{front.menu(lessons(root), laid.pages)}\n"
+    alone |= {"library": library(root), "evidence": front.evidence(laid.pages["evidence"])}
+    for name, text in alone.items():
+        (source / f"{name}.md").write_text(text, encoding="utf-8")
+        told[name] = first_words(text)
+    (source / "signed.json").write_text(json.dumps(signature(root)), encoding="utf-8")
+    (source / "told.json").write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
     for name in ("conf.py", "katex.cjs"):
         shutil.copyfile(ROOT / "site" / name, source / name)
     return laid
+
+
+def signature(root: Path) -> dict[str, str]:
+    """Who wrote the pages, under which licence, in which version, as a line for their foot."""
+    about = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = tomllib.loads((root / "course.toml").read_text(encoding="utf-8"))["address"]
+    who = ", ".join(one["name"] for one in about["authors"])
+    where = f' · <a href="{address}">repository</a>' if address else ""
+    line = f"{who} · version {__version__} · code {about['license']}, texts and figures CC BY 4.0{where}"
+    return {"line": f'{line} · <a href="https://github.com/pradyunsg/furo">made with Furo</a>'}
+
+
+def description(notebook: NotebookNode) -> str:
+    """A notebook's first words, for whoever meets a link to its page."""
+    return first_words(next(c.source for c in notebook.cells if c.cell_type == "markdown"))
+
+
+def first_words(text: str) -> str:
+    """The first paragraph that says something, as plain text of at most 200 characters.
+
+    >>> first_words("# T\\n\\n<p class='lead'>A *short* [text](a.md).</p>\\n\\nMore.")
+    'A short text.'
+    """
+    for block in re.split(r"\n\s*\n", text)[1:]:
+        plain = re.sub(r"<[^>]+>|[*`>$]|\[(.*?)\]\([^)]*\)", lambda m: m[1] or "", block)
+        plain = " ".join(plain.split())
+        if len(plain) > 10 and not block.lstrip().startswith(("```", "<details")):
+            return plain if len(plain) <= 200 else f"{plain[:200].rsplit(' ', 1)[0]} ..."
+    return ""
 
 
 def zip_of(root: Path, to: Path) -> bool:
@@ -172,38 +215,6 @@ def library(root: Path) -> str:
         code = (root / "lesson_lib" / f"{name}.py").read_text(encoding="utf-8")
         text += f"\n## {name}.py\n\n{words}\n\n```python\n{code}```\n"
     return text
-
-
-def index(way: Sequence[Lesson], laid: Layout, book: bool = False) -> str:
-    """The start page: what this is, and all pages in the order of the course."""
-    text = (ROOT / "site" / "index.md").read_text(encoding="utf-8")
-    marks = {one.name: CORE if one.core else "" for one in way}
-    entries = []  # the exercises of a chapter come after its last part
-    for one, following in zip(way, [*way[1:], None], strict=True):
-        mark = " ".join(f"{one.number} {marks[one.name]}".split())
-        entries.append(f"{mark} {one.asks} · {one.minutes} min <{one.name}>")
-        chapter = kinds.chapter_of(one.name)
-        if following is None or kinds.chapter_of(following.name) != chapter:
-            its = [name for name in laid.pages["exercise"] if kinds.chapter_of(name) == chapter]
-            entries += [f"{chapter} Exercises <{name}>" for name in its]
-    lists = {
-        "Lessons": "\n".join(entries),
-        "Words and sources": "\n".join([*(n for n in laid.pages["page"] if n not in marks), "library"]),
-        "Evidence": "\n".join(laid.pages["evidence"]),
-        "For instructors": "\n".join([*laid.pages["guide"], *laid.pages.get("slides", ())]),
-    }
-    trees = [
-        f"```{{toctree}}\n:hidden:\n:caption: {caption}\n:maxdepth: 1\n\n{entries}\n```"
-        for caption, entries in lists.items()
-    ]
-    rows = "\n".join(
-        f"| {one.number} | {marks[one.name]} | [{one.asks}]({one.name}.ipynb) | {one.minutes} |"
-        for one in way
-    )
-    table = f"| | | question | minutes |\n|---|---|---|---|\n{rows}"
-    paper = 'The parts on paper: <a href="attention.pdf">one PDF</a>, with the solutions behind each part.'
-    text = text.replace("BOOK\n", f"{paper}\n" if book else "")
-    return text.replace("LESSONS", table) + "\n\n" + "\n\n".join(trees) + "\n"
 
 
 def _solved(root: Path) -> Iterator[NotebookNode]:
@@ -266,6 +277,7 @@ def _assets(source: Path) -> None:
     for font in katex.glob("fonts/*.woff2"):
         shutil.copyfile(font, source / "_static" / "katex" / "fonts" / font.name)
     _chinese(source)
+    _preview(source / "_extra" / "preview.png")
 
 
 def _chinese(source: Path) -> None:
@@ -286,3 +298,18 @@ def _chinese(source: Path) -> None:
             rules.append(re.sub(r"src:.*?;", f"src: url(chinese/{file}) format('woff2');", rule))
     shutil.copyfile(package / "LICENSE", source / "_static" / "chinese" / "LICENSE")
     (source / "_static" / "chinese.css").write_text("\n".join(rules) + "\n", encoding="utf-8")
+
+
+def _preview(to: Path) -> None:
+    """What a link to a page shows: the seven steps and the course's name, 1200 x 630."""
+    import matplotlib
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.new("RGB", (1200, 630), "white")
+    steps = Image.open(ROOT / "figures" / "seven_steps.png").convert("RGBA")
+    steps.thumbnail((1120, 460))
+    picture.paste(steps, ((1200 - steps.width) // 2, 150), steps)
+    font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans-Bold.ttf"
+    words = ImageFont.truetype(str(font), 54)
+    ImageDraw.Draw(picture).text((40, 50), "Attention, from a guess to the machine", "#0b2545", words)
+    picture.save(to, optimize=True)

@@ -1,5 +1,6 @@
 """A built notebook as the source of a page: what a kernel would do is told, folded, or handed to a script."""
 
+import ast
 import base64
 import hashlib
 import html
@@ -14,9 +15,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from lesson_lib.checks.card import CSS, question_page
 from lesson_lib.checks.engine import exercises
-from lesson_lib.checks.exercise import Exercise
+from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.short_answers import Choice, Number, Open
 from lesson_lib.cli import kinds
+from lesson_lib.cli.site.on_paper import asked_on_paper
 from lesson_lib.cli.site.states import is_still
 from lesson_lib.cli.sources import FOLDED
 
@@ -25,6 +27,8 @@ TO_CELL = re.compile(r"""(href=["'])([\w/.]*?)\.ipynb(?:#cell-id=(\w+))?(["'])""
 LIVE = re.compile(r"SoftmaxExplorer\(\(([\d., -]+)\), names=\(([^)]*)\)\)")
 SETUP = re.compile(r"(import|from) \w")  # a cell that begins with imports
 QUIET = re.compile(r"\s*(predict|warm_up|review)\(")  # what is asked stands in the output
+# A call that only shows something, and a line that says nothing to a reader: neither is shown in a page.
+DRAWS = re.compile(r"(_ = )?\w*figures\.\w+\([^\n]*\)|(_ = )?\w*figures\.\w+\(\n.*\n\)", re.S)
 ALONE = re.compile(r"(\w+\.)?\w+(Explorer|Player)\(.*\)", re.S)
 IN_A_KERNEL = re.compile(r"progress\(\)|(# ?(hint|solution|second|picture)\(.*\n?)+")
 DRAWN = re.compile(r"picture\(\"\w+\"\)")  # what is drawn once an answer is given
@@ -35,8 +39,10 @@ HERE = (
     " and judged, in the notebook only. Hints and a solution unfold below each exercise.\n\n"
 )
 STARS = re.compile(r"^`(★.*)`$", re.M)  # how hard an exercise is, and why it is asked
+ABOUT = re.compile(r"\n\*\*Time\*\* .*\n?")
+FOLD = re.compile(r"\n*<details><summary>中文摘要.*?</details>", re.S)
+ARXIV = re.compile(r"(?<![\[/])arXiv:(\d{4}\.\d{4,5})(?![\d\]])")
 CHINESE = re.compile(r"\n*^〔.*〕$", re.M)
-COUNTS = ("first", "second", "third", "fourth")
 PICTURES = ("image/png", "image/gif")
 
 
@@ -79,11 +85,38 @@ def of_notebook(
                 _drawn([_output(output, up, source, laid) for output in laid.drawn[cell.id]], cell.id)
             )
         elif not (IN_A_KERNEL.fullmatch(cell.source) or _is_blank(cell.source, asked)):
-            cells.append(_code(cell, up, source, laid))
-    first = next(i for i, c in enumerate(cells) if c.cell_type == "markdown" and c.source.startswith("# "))
-    cells.insert(first + 1, new_markdown_cell(_run_it(name, up, laid.parts), id="run-it"))
+            proof = "proof" in cell.metadata.get("tags", ())
+            cell.source = "" if proof else _without_scaffolding(cell.source)
+            if cell.source or cell.outputs:
+                cells.append(_code(cell, up, source, laid))
+    first = next(c for c in cells if c.cell_type == "markdown" and c.source.startswith("# "))
+    first.source, chinese = _head(first.source)
+    cells.append(new_markdown_cell(f"{_run_it(name, up, laid.parts)}{chinese}", id="run-it"))
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            cell.source = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", cell.source)
     notebook.cells = cells
     return notebook
+
+
+def _head(text: str) -> tuple[str, str]:
+    """The first text of a page: minutes and needs in one line below the title; and the Chinese summary, which
+    stands at the foot.
+
+    >>> _head("# T\\n\\nA story.\\n\\n**Time** about 40 minutes. **You need** it.")[0]
+    '# T\\n\\n<div class="head">\\n\\nAbout 40 minutes · you need it\\n\\n</div>\\n\\nA story.'
+    """
+    fold = FOLD.search(text)
+    text = FOLD.sub("", text, count=1) if fold else text
+    about = ABOUT.search(text)
+    if about:
+        told = re.sub(
+            r"\. \*\*([A-Z])(.*?)\*\*", lambda m: f" · {m[1].lower()}{m[2]}", about[0].strip().rstrip(".")
+        )
+        told = told.replace("**Time** about", "About")
+        title, _, rest = ABOUT.sub("\n", text, count=1).partition("\n")
+        text = f'{title}\n\n<div class="head">\n\n{told}\n\n</div>\n\n{rest.lstrip()}'
+    return text.rstrip(), f"\n\n{fold[0].strip()}" if fold else ""
 
 
 def folds(text: str) -> str:
@@ -112,6 +145,23 @@ def _one_fold(text: str) -> str:
     return f"{before}\n\n{found[0].strip()}\n\n</details>{after}"
 
 
+def _without_scaffolding(code: str) -> str:
+    """A cell's code without what only its run needs: seeds, assertions of what a full training gives, and the
+    assertions of a cell that does nothing else.
+
+    >>> _without_scaffolding("_ = torch.manual_seed(0)\\nx = 1\\nassert quick() or x > 0")
+    'x = 1'
+    """
+    lines, body = code.split("\n"), ast.parse(code).body
+    only = all(isinstance(one, ast.Assert) for one in body)
+    for one in reversed(body):
+        text = "\n".join(lines[one.lineno - 1 : one.end_lineno])
+        quick = isinstance(one, ast.Assert) and (only or "quick()" in text)
+        if quick or text.startswith("_ = torch.manual_seed("):
+            del lines[one.lineno - 1 : one.end_lineno]
+    return "\n".join(lines).strip("\n")
+
+
 def _code(cell: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNode:
     stills = [_output(output, up, source, laid) for output in cell.outputs]
     found = LIVE.fullmatch(cell.source.strip())
@@ -123,7 +173,8 @@ def _code(cell: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNo
         stills = [_player(still, next(places), up) if is_still(output) else still for output, still in both]
     cell.outputs = stills
     tags = set(cell.metadata.get("tags", ()))
-    tags |= {"remove-input"} if QUIET.match(cell.source) or ALONE.fullmatch(cell.source.strip()) else set()
+    alone = ALONE.fullmatch(cell.source.strip()) or DRAWS.fullmatch(cell.source.strip())
+    tags |= {"remove-input"} if QUIET.match(cell.source) or alone else set()
     if SETUP.match(cell.source) or tags & FOLDED:
         tags.add("hide-input")
     if SETUP.match(cell.source):
@@ -145,31 +196,32 @@ def _is_blank(code: str, asked: set[str]) -> bool:
 
 
 def _turn(exercise: Exercise, at: str) -> list[NotebookNode]:
-    """What stands in a page for check(): a card for a short answer; the hints, and a solution, as folds."""
+    """What stands in a page for check(): a card for a short answer, or for a number that a function gives;
+    the hints, and a solution, as folds."""
     made = []
-    hints = "\n".join(
-        f"<details><summary>A {COUNTS[i]} hint</summary>\n<p>{_said(hint)}</p>\n</details>"
-        for i, hint in enumerate(exercise.hints)
-    )
-    if isinstance(exercise, (Choice, Number)):
-        card = question_page(exercise, "Your answer").replace(f"<style>{CSS}</style>", "")
+    short = isinstance(exercise, (Choice, Number))
+    asked = exercise if short else asked_on_paper(exercise) if isinstance(exercise, Write) else None
+    if asked:
+        head = "Your answer" if short else "On paper"
+        card = question_page(asked, head).replace(f"<style>{CSS}</style>", "")
         output = new_output("display_data", data={"text/html": card})
         made.append(new_code_cell("...", outputs=[output], id=at, metadata={"tags": ["remove-input"]}))
     text = exercise.text.strip()
     prose = isinstance(exercise, (Open, Choice))
     answer = f"<p>{_said(text)}</p>" if prose else f"```python\n{text}\n```"
-    kept = _said(exercise.remember)
     if isinstance(exercise, Open):  # which its writer judges
         answer += "".join(
             f"<p>□ {_said(point[0].upper() + point[1:].rstrip('?'))}?</p>" for point in exercise.rubric
         )
-    solution = f"<details><summary>A solution</summary>\n{answer}\n\n<p>{kept}</p>\n</details>"
-    asked = _said(exercise.asked.rstrip("?."))
-    write = "" if made else f"<p><b>Write it before you look.</b> Asked: {asked}.</p>\n\n"
-    place = "" if made else f' data-write="{exercise.name}"'
-    begin = f'<div class="turn"{place}>\n\n{write}'
-    made.append(new_markdown_cell(folds(f"{begin}{hints}\n{solution}\n\n</div>"), id=f"turn-{at}"[:60]))
-    return made
+    hints = "".join(f"<li>{_said(hint)}</li>" for hint in exercise.hints)
+    hints = f"<details><summary>Hints</summary>\n<ol>{hints}</ol>\n</details>\n" if hints else ""
+    solution = (
+        f"<details><summary>A solution</summary>\n{answer}\n\n<p>{_said(exercise.remember)}</p>\n</details>"
+    )
+    wanted = _said(exercise.asked.rstrip("?."))
+    write = "" if short else f"<p><b>Take paper, and write it before you look.</b> Asked: {wanted}.</p>\n\n"
+    turn = folds(f'<div class="turn">\n\n{write}{hints}{solution}\n\n</div>')
+    return [*made, new_markdown_cell(turn, id=f"turn-{at}"[:60])]
 
 
 def _here(text: str) -> str:
@@ -201,14 +253,15 @@ def _run_it(name: str, up: str, parts: Sequence[str]) -> str:
         beside = f" Belongs to {links}." if links else ""
     lab = name if "/" in name else number or name
     there = ""
-    if name == "00_start_here":
-        there = ": there you press Shift + Enter; here you read, choose and type"
-    elif name.startswith("exercises/") or (number and "/" not in name):
-        there = ": there you write, and <code>check()</code> says what is wrong"
+    if name.startswith("exercises/") or (number and "/" not in name):
+        there = (
+            " There you write functions, and <code>check()</code> says what is wrong; seeds and assertions,"
+            " left out here, stand there, too."
+        )
     part = " data-part" if number and "/" not in name else ""
     return (
-        f'<p class="run-it"{part}><a href="{up}notebooks/{name}.ipynb" download>This notebook</a> runs with'
-        f" the course (<code>make lab ARGS={lab}</code>){there}."
+        f'<p class="run-it"{part}><a href="{up}notebooks/{name}.ipynb" download>The notebook of this page</a>'
+        f" runs with the course (<code>make lab ARGS={lab}</code>).{there}"
         f' <a href="{up}library.html">The one function</a>, as code.{beside}</p>'
     )
 
@@ -224,9 +277,10 @@ def _output(output: NotebookNode, up: str, source: Path, laid: Layout) -> Notebo
         meta = output.metadata.get(kind, {})
         alt = html.escape(meta.get("alt") or data.get("text/plain", ""), quote=True)
         wide = f' width="{meta["width"]}"' if "width" in meta else ""
-        size = f' style="aspect-ratio: {" / ".join(map(str, _size(raw)))}"'  # room before it is loaded
+        shape, drawn = _size_and_sort(raw)
+        size = f' style="aspect-ratio: {" / ".join(map(str, shape))}"'  # room before it is loaded
         img = f'<img src="{up}pictures/{file}" alt="{alt}"{wide}{size} loading="lazy">'
-        img = f'<div class="picture">{img}</div>'
+        img = f'<div class="picture{drawn}">{img}</div>'
         return new_output("display_data", data={"text/html": img})
     if "text/html" in data:
         said = TO_CELL.sub(_to_page, data["text/html"]).replace(f"<style>{CSS}</style>", "")
@@ -234,11 +288,14 @@ def _output(output: NotebookNode, up: str, source: Path, laid: Layout) -> Notebo
     return output
 
 
-def _size(picture: bytes) -> tuple[int, int]:
-    """Width and height in pixels."""
+def _size_and_sort(picture: bytes) -> tuple[tuple[int, int], str]:
+    """Width and height in pixels, and " drawn" where most of it is white paper: lines and words, which a dark
+    page may turn to light on dark."""
     from PIL import Image
 
-    return Image.open(io.BytesIO(picture)).size
+    image = Image.open(io.BytesIO(picture))
+    shades = image.convert("RGBA").convert("L").histogram()
+    return image.size, " drawn" if sum(shades[245:]) > 0.75 * sum(shades) else ""
 
 
 def _live(found: re.Match, stills: list[NotebookNode]) -> NotebookNode:

@@ -247,9 +247,15 @@ opened_at = {
     if row["kind"] == "point" and row["system"] == "LSTM, gates open"
 }
 for far_away in (50, 100, 200):
-    print(f"gates open, {far_away:3}: {[opened_at[far_away, seed] for seed in range(3)]}")
-verdict("at 50 all seeds are right", min(opened_at[50, seed] for seed in range(3)) > 0.9)
-verdict("at 200 most are not", sorted(opened_at[200, seed] for seed in range(3))[1] < 0.5)
+    print(
+        f"gates open, {far_away:3}: {[opened_at[far_away, seed] for seed in range(3)]}"
+    )
+verdict(
+    "at 50 all seeds are right", min(opened_at[50, seed] for seed in range(3)) > 0.9
+)
+verdict(
+    "at 200 most are not", sorted(opened_at[200, seed] for seed in range(3))[1] < 0.5
+)
 
 # %% [markdown]
 r"""
@@ -730,6 +736,7 @@ A gate fades every name; the delta rule takes away one name's old number and is 
 **Leaks.** The same with keys at right angles, and part 08d's two results, over three groups of 40 books:
 """
 
+
 # %%
 def of_the_new_book(seeds, gate):
     """An old book of 40 names, then a new one of 8: its right share, with a gate between them."""
@@ -757,7 +764,9 @@ for first in (0, 2000, 3000):
     }
     right["delta rule"] = right_share(delta)
     moves = [book._replace(keys=torch.eye(32)[book.who]) for book in moves]
-    right["0.1, right angles"] = right_share(lambda b, q: q @ (b.keys.mT * 0.1**ago @ b.signs))
+    right["0.1, right angles"] = right_share(
+        lambda b, q: q @ (b.keys.mT * 0.1**ago @ b.signs)
+    )
     right["delta, right angles"] = right_share(delta)
     right["new book, gate 0 at its border"] = of_the_new_book(seeds, -50.0)
     right["new book, gate 1 at its border"] = of_the_new_book(seeds, 0.0)
@@ -786,6 +795,59 @@ verdict("a gate of 0 at the border of a new book helps it in each group",
     all(r["new book, gate 0 at its border"] > r["new book, gate 1 at its border"] + 0.03
         for r in groups.values()))  # fmt: skip
 verdict("64 names do not fit, however often they are written", max(again.values()) < 16)
+
+# %% tags=["claim:after-12"]
+claim(
+    "after-12",
+    {
+        "eight names that move: the delta rule above .7": min(
+            r["delta rule"] for r in groups.values()
+        )
+        > 0.7,
+        "a sum below .05, the best gate below .5": by_rule["gate 1.0"] < 0.05
+        and max(r[g] for r in groups.values() for g in (0.1, 0.7, 0.8, 0.9)) < 0.5,
+        "64 names in 32 rows: fewer than 16 are right": max(again.values()) < 16,
+    },
+)
+
+# %% [markdown]
+r"""
+**Three to one.** Four small layers learn such books: 48 names, 96 entries, then 16 questions for a name's latest number of eight. Each layer mixes tokens in one head of width 8, so a delta layer has 8 rows; no layer has positions. 600 steps, three seeds, equal in all but the kinds of the layers:
+"""
+
+# %%
+stacked = {}
+for row in results("stacks")["rows"]:
+    both = row["written_once"], row["written_again"]
+    stacked.setdefault(row["stack"], []).append(both)
+print("written:                once              again")
+for name, both in stacked.items():
+    once, again_ = (
+        " ".join(f"{x:.2f}" for x in each) for each in zip(*both, strict=True)
+    )
+    print(f"{name:22}  {once}    {again_}")
+
+# %% tags=["claim:after-13"]
+lowest = {name: min(min(both) for both in rows) for name, rows in stacked.items()}
+highest = {name: max(max(both) for both in rows) for name, rows in stacked.items()}
+claim(
+    "after-13",
+    {
+        "four delta layers: under .45, in three seeds": highest["four delta"] < 0.45,
+        "three and one full layer: above .95": lowest["three delta, one full"] > 0.95,
+        "four full layers: above .98": lowest["four full"] > 0.98,
+        "the full layer alone: under .45 of the names that moved": max(
+            again_ for _, again_ in stacked["one full"]
+        )
+        < 0.45,
+        "two full layers and nothing else: above .93": lowest["two full"] > 0.93,
+    },
+)
+
+# %% [markdown]
+r"""
+Four states of 8 rows do not hold 48 names. One full layer behind three delta layers keeps them all, at a quarter of the cache of four. The full layer alone fails: without positions it cannot tell which number is the latest, and in 600 steps two of three seeds do not even learn to find a name. But two full layers do nearly as well as three to one, so that the delta layers are *needed* does not follow.
+"""
 
 # %% [markdown]
 r"""

@@ -533,5 +533,20 @@ claim(
     },
 )
 
+# %% tags=["claim:after-10"]
+scores = query @ key.mT * 8**-0.5
+gate = (scores.logsumexp(-1, keepdim=True) - sinks).sigmoid()
+gated = gate * attend(query, key, value).output
+claim(
+    "after-10",
+    {
+        "the gated output is the layer's, to rounding": (gated - by_hand).abs().max()
+        < 1e-6,
+        "a higher sink shuts the gate": (
+            (scores.logsumexp(-1, keepdim=True) - sinks - 1).sigmoid() < gate
+        ).all(),
+    },
+)
+
 # %%
 page(after=True, up="../")
