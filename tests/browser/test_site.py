@@ -183,21 +183,69 @@ def test_a_card_is_answered_by_keyboard_kept_and_asked_again(page):
 
 
 def test_a_score_is_moved_by_keyboard_and_touch_and_told(page):
-    page.show("index")
-    slider = page.get_by_label("score of Ann", exact=True)
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    slider, told = page.get_by_label("score of Ann", exact=True), page.locator(".live-row output").first
     slider.focus()
     for _ in range(40):
         page.keyboard.press("ArrowRight")
-    told = page.locator(".live-row output").first
-    assert told.inner_text() == "share 0.705"
-    assert slider.get_attribute("aria-valuetext") == "share 0.705"
-    assert "You hear 18.1" in page.locator(".live-said").inner_text()
-    typed = page.get_by_label("score of Cy, typed")
-    typed.fill("-100")
-    assert page.locator(".live-row output").last.inner_text() == "share 0.000"
-    typed.fill("")
-    assert "You hear 10.5" in page.locator(".live-said").inner_text(), "half a number changes nothing"
+    assert told.inner_text() == slider.get_attribute("aria-valuetext") == "score 5, share 0.468"
+    page.get_by_label("score of Cy, typed").fill("-100")
+    assert told.inner_text() == "score 5, share 0.881"
+    page.get_by_label("score of Cy, typed").fill("")
+    assert told.inner_text() == "score 5, share 0.881", "half a number changes nothing"
     assert min(page.locator(".live-row").evaluate_all("rows => rows.map(r => r.clientHeight)")) >= 44
+
+
+def test_the_start_shows_a_card_and_a_film_and_what_was_answered(page):
+    page.show("index")
+    assert page.locator(".way-in a.begin").get_attribute("href") == "02a_soft_look_up.html"
+    page.locator("[data-question=ann_share] button.option").nth(1).click()
+    assert "✓ Right" in page.locator("[data-question=ann_share]").inner_text()
+    page.locator("[data-states]").scroll_into_view_if_needed()
+    page.wait_for_selector("[data-states][data-ready] table")
+    assert page.locator(".player output").first.inner_text() == "7", "it begins where most is seen"
+    page.show("02a_soft_look_up")
+    page.show("index")
+    assert page.locator(".map [data-part='02a_soft_look_up'] .done").inner_text() == "1 of 6"
+    assert page.locator(".related-pages").is_visible() is False, "one start only"
+
+
+def test_what_moves_first_is_drawn_and_answers_to_the_keyboard(page):
+    page.show("02b_which_score")
+    page.get_by_label("width").focus()
+    page.keyboard.press("End")
+    assert "At width 1024 the largest share is 1.000" in page.locator(".live-said").inner_text()
+    page.show("01a_two_saws")
+    said = page.locator(".live-said")
+    assert said.inner_text() == "“saw”, word 3, sees itself alone."
+    page.get_by_role("button", name="recurrent").press("Enter")
+    page.locator(".sees button").nth(1).press("Enter")
+    assert said.inner_text() == "“saw”, word 1, sees 2 of 4 words, itself included."
+    assert page.locator(".sees button.seen").count() == 2
+
+
+def test_six_guesses_end_with_what_was_missed_and_where_it_is_explained(page):
+    page.show("six_guesses")
+    cards = page.locator("[data-guesses] .ll-ask")
+    assert cards.count() == 6 and page.locator(".guessed").inner_text() == "0 of 6 guessed."
+    for card in cards.all():
+        right = card.get_attribute("data-answer")
+        wrong = card.get_attribute("data-question") == "growth"
+        options = card.locator("button.option").all()
+        picked = [o for o in options if (o.inner_text().startswith(f"{right})")) != wrong]
+        picked[0].click()
+    assert "5 of 6 were right" in page.locator(".guessed").inner_text()
+    assert page.locator(".guessed a").get_attribute("href") == "02b_which_score.html"
+
+
+def test_a_search_says_what_each_page_is_about(page):
+    page.goto(page.evaluate("location.href") if False else "about:blank")
+    page.show("search")
+    page.locator("#search-input, input[name=q]").first.fill("rope")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search-results .excerpt")
+    assert page.locator("#search-results a", has_text="05b").count()
 
 
 def test_without_scripts_a_card_is_a_fold_and_a_drawing_a_picture(browser, built):
@@ -226,6 +274,8 @@ def test_a_part_stops_at_a_question_until_it_is_answered_or_left(page):
     page.show("02a_soft_look_up")
     rule, last = page.get_by_text("The rule is called"), page.get_by_role("heading", name="To carry away")
     assert not rule.is_visible() and page.locator("[data-question=ann_share]").is_visible()
+    assert page.get_by_text(re.compile(r"Question 1 of 6\. About \d+ screens follow")).is_visible()
+    assert not page.locator(".related-pages").is_visible() and page.locator(".toc-tree a.waits").count() > 4
     page.locator("[data-question=ann_share] button.option").first.click()
     assert rule.is_visible() and page.locator("[data-question=plus_or_times]").is_visible()
     beyond = page.get_by_text("Type 5 for Ann")
@@ -236,6 +286,7 @@ def test_a_part_stops_at_a_question_until_it_is_answered_or_left(page):
     assert rule.is_visible() and not beyond.is_visible(), "an answer is kept, a question left is asked again"
     page.get_by_role("button", name="Show the whole page").press("Enter")
     assert last.is_visible() and page.locator(".gate").count() == 0
+    assert page.locator(".related-pages").is_visible() and not page.locator(".toc-tree a.waits").count()
     page.reload()
     assert rule.is_visible() and last.is_visible(), "who asked for the whole page finds it whole"
     page.show("evidence/02_scoring_evidence")
@@ -414,15 +465,16 @@ def test_each_turn_has_hints_and_a_solution_in_folds(page):
     assert "✓ Right" in card.inner_text()
 
 
-def test_what_is_written_before_a_look_and_a_whole_page_stay_as_they_were(page):
-    page.show("02a_soft_look_up")
-    page.evaluate(LEAVE)
-    field = page.get_by_label("what you write before you look").first
-    field.fill("weights = (query @ key.mT).softmax(-1)")
-    page.reload()
-    assert field.input_value().startswith("weights =") and not page.locator(".gate").count()
+def test_a_function_is_asked_on_paper_and_a_mistake_is_named(page):
     page.show("exercises/02_scoring")
-    turn = page.locator(".turn[data-write=why_the_root]")
+    card = page.locator("[data-question=scaled_attention_on_paper]")
+    wrong = card.locator("li[data-wrong]").first
+    card.locator("input").fill(wrong.get_attribute("data-wrong"))
+    card.locator("input").press("Enter")
+    assert (
+        "✗ Not so" in card.inner_text() and "you forgot to divide by sqrt(d_k)" in card.inner_text().lower()
+    )
+    turn = page.locator(".turn", has_text="□ ")
     turn.locator("summary").last.press("Enter")
     assert turn.get_by_text("□ ").count() >= 2, "what the solution is judged by"
 

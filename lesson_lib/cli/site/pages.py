@@ -303,7 +303,7 @@ def _live(found: re.Match, stills: list[NotebookNode]) -> NotebookNode:
     names = html.escape(",".join(re.findall(r'"([^"]+)"', found[2])))
     scores = html.escape(found[1].replace(" ", ""))
     still = "".join(output.get("data", {}).get("text/html", "") for output in stills)
-    place = f'<div data-live="listen" data-names="{names}" data-scores="{scores}" data-more>{still}</div>'
+    place = f'<div data-live="listen" data-names="{names}" data-scores="{scores}">{still}</div>'
     return new_output("display_data", data={"text/html": place})
 
 
