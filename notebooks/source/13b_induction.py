@@ -111,7 +111,7 @@ predict("what_follows")
 
 # %% [markdown]
 r"""
-You looked back for the same token, and read on behind it. You would manage with tokens that you have never met. When the answer comes so from the text at hand, and no weight changes, this is called **in-context learning**.
+You looked back for the same token, and read on behind it. When the answer comes so from the text at hand, and no weight changes, this is called **in-context learning**.
 
 ## 1 · One look, or two?
 
@@ -268,7 +268,7 @@ r"""
 Layer 0 looks at 14, the token before. Layer 1 looks at 5, the token behind the first copy.
 </details>
 
-Each head has a bright stripe: layer 0 one below the diagonal, layer 1 ten below it, since $15 - 5 = 11 - 1$. A head like layer 0's is called a **previous-token head**. An **induction head** looks at the token behind the earlier copy of its own, and copies it. Large models have thousands of heads, too many to look at. So make a number of the second stripe.
+Each head has a bright stripe: layer 0 one below the diagonal, layer 1 ten below it, since $15 - 5 = 11 - 1$. (In the first half layer 1 has nothing to find, and looks here and there.) A head like layer 0's is called a **previous-token head**. An **induction head** looks at the token behind the earlier copy of its own, and copies it. Large models have thousands of heads, too many to look at. So make a number of the second stripe.
 """
 
 # %% [markdown] tags=["exercise:prefix_matching"]
@@ -406,11 +406,11 @@ for name, each in (("6 to 24", model), ("24 only", other)):
 
 # %% tags=["proof"]
 assert quick() or max(right(other, n) for n in (18, 36, 48)) < 0.1
-assert quick() or right(model, 18) > 0.9 and right(model, 36) > 0.6
+assert quick() or (right(model, 18) > 0.9 and right(model, 36) > 0.6)
 
 # %% [markdown]
 r"""
-It fails at 18, 36 and 48: it looks 23 back, whatever stands there. (In pieces of 12 or less nothing stands 23 back. Then it looks elsewhere, and hits at times.) In pieces of 24 an induction head looks 23 back, too, so their maps are alike. The first model copies even pieces of 36, longer than any that it trained on; at 48 it is right less often.
+It fails at 18, 36 and 48: it looks 23 back, whatever stands there. (In pieces of 12 or less nothing stands 23 back. Then it looks elsewhere, and hits at times.) In pieces of 24 an induction head looks 23 back, too, so their maps are alike. The first model copies most of 36, longer than any piece of its training; at 48 it is right less often.
 
 **A matching score finds candidates. To test a head's name, cut what it should need, and change the length.**
 
@@ -430,11 +430,11 @@ assert quick() or right(silent, 24) < 0.3
 
 # %% [markdown]
 r"""
-By this cut the second model needs layer 0 as much as the first. But it takes two things: what layer 0 says of each token, and the row that it adds to all of them alike. The cut to the mean puts the second back, and nothing is missing. So layer 1 needs this common row, and no message. Try the mean before you say that a head's message is needed.
+By this cut the second model needs layer 0 as much as the first. But it takes two things: what layer 0 says of each token, and the row that it adds to all of them alike. The cut to the mean puts the second back, and nothing is missing. So layer 1 needs this common row, and no message.
 
 ## To carry away
 
-Your matching score needs nothing of a model but its tables of weights, for a text of random tokens said twice. The course comes with a model of 4 layers with 4 heads each, which 13c opens. Its texts begin with a start token, which is cropped here:
+Your matching score needs nothing of a model but its tables of weights, for a text of random tokens said twice. The course's small writer, which 13c opens, has 4 layers with 4 heads each. Its texts begin with a start token, which we crop:
 """
 
 
