@@ -15,7 +15,7 @@
 # says = "a row can hold two tokens, itself and the one before; keys are made of the one, values of the other"
 # motive = "How can one row hold two tokens?"
 # shown = "0 0 1 | 0 1 0"
-# action = "keep the two halves as two tables"
+# action = "The two halves may stay two tables"
 #
 # [two_looks]
 # says = "two looks copy: the first takes the token before into each row, the second asks who stands after my own token"
@@ -56,7 +56,7 @@
 # [shortcut]
 # says = "a head that knows a distance has a score of 1.00, too: to test a head's name, cut what it should need, and change the length"
 # motive = "Is it the same?"
-# shown = "other, _ = trained_on(24)"
+# shown = "other, _ = copier_from(24)"
 # action = 'predict("second_cut")'
 #
 # [zero]
@@ -216,7 +216,7 @@ def second_half(model, texts):
     return F.cross_entropy(said.flatten(0, 1), follows.flatten())
 
 
-def trained_on(shortest):  # pieces have `shortest` to 24 tokens
+def copier_from(shortest):  # pieces have `shortest` to 24 tokens
     def some(generator):
         return induction.said_twice(generator, 32, shortest=shortest)
 
@@ -236,7 +236,7 @@ def copied(model, length, cut=None):  # share of right tokens in 64 new texts
 
 
 # %% tags=["nbval-ignore-output"]
-model, history = trained_on(6)
+model, history = copier_from(6)
 for row in history.rows:
     print(f"step {row['step']:3}: loss {row['loss']:.2f}")
 print(f"right, pieces of 24: {copied(model, 24):.2f}")
@@ -285,7 +285,7 @@ assert quick() or maps[0].diagonal(-1)[10:].mean() > 0.6
 
 # %% [markdown]
 r"""
-Layer 1 gives these tokens nearly all of its weight, layer 0 nearly none.
+Layer 1 gives the tokens behind the first copies nearly all of its weight, layer 0 nearly none.
 
 By what does layer 0 find the token before? By hand it was a mask. Here queries and keys are turned, so an attention score depends on the two tokens and on their distance (05b). Is the distance enough? In a copy of the model every token gets the same query in layer 0, the mean one, and the same key:
 """
@@ -296,7 +296,7 @@ with torch.no_grad():
     for w in same.layers[0][:2]:  # W_q and W_k give their mean, whatever comes in
         w.bias.copy_(w(model.embed.weight).mean(0))
         w.weight.zero_()
-    q, k = (rotary(w.bias.expand(30, -1)) for w in same.layers[0][:2])
+    q, k = (rotary(w.bias.expand(30, -1)) for w in same.layers[0][:2])  # 30 tokens
     by_distance = (q[-1] @ k.T / 48**0.5).flip(0)  # the last query's attention scores
 print("the highest:", by_distance.argmax().item(), "back")
 print(f"right, pieces of 24: {copied(same, 24):.1f}")
@@ -368,7 +368,7 @@ One argument changes: all pieces have 24 tokens.
 """
 
 # %%
-other, _ = trained_on(24)
+other, _ = copier_from(24)
 some = induction.said_twice(generator, 16, shortest=24)
 with torch.no_grad():
     _, tables = other(to_device(some))
@@ -429,7 +429,7 @@ assert quick() or copied(silent, 24) < 0.3
 
 # %% [markdown]
 r"""
-To zero hardly any are right: by this cut the second model needs layer 0 as much as the first. But the cut takes two things: what layer 0 says of each token, and the row that it adds to all of them alike. The cut to the mean puts the second back, and nothing is missing. So layer 1 needs this common row, and no message.
+To zero hardly any are right: by this cut the second model needs layer 0, too. But the cut takes two things: what layer 0 says of each token, and the row that it adds to all of them alike. The cut to the mean puts the second back, and nothing is missing. So layer 1 needs this common row, and no message.
 
 ## To carry away
 
