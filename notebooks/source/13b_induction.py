@@ -115,7 +115,7 @@ You looked back for the same token, and read on behind it. When the answer comes
 
 ## 1 · One look, or two?
 
-A head of attention looks back once. Let each token be a one-hot row: 1 at its number, else 0.
+A head of attention looks back once. Let each token be a one-hot row, 1 at its number, else 0, with nothing of its position.
 """
 
 # %%
