@@ -103,7 +103,7 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | warm-up | 学习率预热 | a learning rate that starts small and rises |
 | teacher forcing | 教师强制 | training a decoder with the right words before each place |
 | in-context learning | 上下文学习 | using what only this text says, while no weight changes |
-| induction head, previous-token head | 归纳头, 前一记号头 | finds the earlier copy of its own sign and hands on what followed; tells each token who stood before it |
+| induction head, previous-token head | 归纳头, 前一记号头 | looks at the token behind the earlier copy of its own, and copies it; looks at the token before |
 | logit lens | 逐层读出 | a layer's rows read out as if the model ended there |
 | activation patching | 激活替换 | a row of one text put in the place of another's: does the answer follow? |
 | prefix matching score | 前缀匹配分数 | the weight on tokens that followed an earlier copy: it finds candidates |

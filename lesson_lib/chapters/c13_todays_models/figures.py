@@ -39,7 +39,7 @@ def two_heads(axes: Axes) -> None:
     _box(axes, LAST, 0.0, "who is\nafter w?", marked=True, hue=CURVES[1], wide=0.95)
     _arrow(axes, (LAST - 0.5, 0.0), (BEHIND, 0.9), color(1), curve=-0.25)
     axes.text(
-        (LAST + BEHIND) / 2 - 0.2, -0.55, f"found: place {BEHIND}, its sign is a", fontsize=9, ha="center"
+        (LAST + BEHIND) / 2 - 0.2, -0.55, f"found: position {BEHIND}, its token is a", fontsize=9, ha="center"
     )
 
 

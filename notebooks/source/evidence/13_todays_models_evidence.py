@@ -36,7 +36,9 @@ from lesson_lib.models.pretrained import (
 r"""
 ## 1 · A text said twice
 
-**Protocol.** A text is a piece of different signs out of 64, said twice. A Llama with one head in each layer, width 32, rotary positions with a base of 100, embeddings that start with variance 1; 800 steps of 32 texts, Adam, one cycle up to 0.01. All texts of a batch have one length, drawn anew for each. The loss runs over the second half, from its second sign on. Steps and rate were tried for two layers and any length: with width 16, or the usual start and base, not every seed found the heads in so few steps (tried with pieces in which signs may repeat). Tests: 64 new texts of each length.
+Part 13b trains two layers of attention and nothing else. Here are the same texts and a Llama, which has norms and feed-forward networks as well; its heads are cut to zero.
+
+**Protocol.** A text is a piece of different tokens out of 64, said twice. A Llama with one head in each layer, width 32, rotary positions with a base of 100, embeddings that start with variance 1; 800 steps of 32 texts, Adam, one cycle up to 0.01. All texts of a batch have one length, drawn anew for each. The loss runs over the second half, from its second sign on. Steps and rate were tried for two layers and any length: with width 16, or the usual start and base, not every seed found the heads in so few steps (tried with pieces in which signs may repeat). Tests: 64 new texts of each length.
 """
 
 # %%

@@ -1,8 +1,6 @@
-"""Texts that are said twice: what is drawn, what is scored, and what the part tells of the stored runs."""
+"""Texts that are said twice: what is drawn and what is scored."""
 
 import math
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,15 +8,10 @@ from torch.testing import assert_close
 
 from lesson_lib.chapters.c13_todays_models import figures, induction
 from lesson_lib.chapters.c13_todays_models.experiments import copying
-from lesson_lib.cli import quoted
-from lesson_lib.device import to_device
-from lesson_lib.experiments import results
-from lesson_lib.models.pretrained import cut, save_model
+from lesson_lib.models.pretrained import cut
 from tests import code_of
 
 asked = code_of("c13_todays_models")
-
-SOURCE = Path(__file__).parents[3] / "notebooks" / "source" / "13b_induction.py"
 
 
 def drawn(seed=0, **sizes):
@@ -95,50 +88,6 @@ def test_a_run_has_a_row_for_each_kind(monkeypatch):
         assert list(row["accuracy"]) == [str(n) for n in copying.RECIPE["lengths"]]
 
 
-def stored(n_layers, shortest):
-    rows = results("copying")["rows"]
-    return [row for row in rows if (row["n_layers"], row["shortest"]) == (n_layers, shortest)]
-
-
-def test_what_the_part_tells_of_three_seeds():
-    blue, single, green = stored(2, 6), stored(1, 6), stored(2, 24)
-    assert [row["seed"] for row in blue] == copying.RECIPE["seeds"] == [0, 1, 2]
-    text = quoted.plain(SOURCE.read_text(encoding="utf-8"))
-    at = {n: sorted(row["accuracy"][n] for row in blue) for n in ("36", "48")}
-    assert f"at 36 {told(at['36'][0])} to {told(at['36'][-1])} are" in text
-    assert f"at 48 {told(at['48'][0])} to {told(at['48'][-1])}" in text
-    best = max(max(row["accuracy"].values()) for row in single)
-    assert f"One layer alone gets {told(best)} at best" in text
-    lefts = [sorted(row["cut"][0] for row in rows) for rows in (blue, green)]
-    for left in lefts:
-        assert f"{told(left[0])} to {told(left[-1])}" in text
-    assert max(max(row["previous"]) for row in green) < 0.055 and "is .05 at most" in text
-    assert {round(row["matching"][1], 2) for row in blue} == {0.99}
-    assert {round(row["matching"][1], 2) for row in green} == {1.0}
-
-
-def told(share):
-    return f"{share:.2f}".removeprefix("0")
-
-
 def test_figures_have_words():
     for picture in (figures.two_heads(), figures.how_far()):
         assert len(picture.alt) > 100 and picture.caption
-
-
-@pytest.mark.on_cpu  # transformers refuses a default device
-def test_the_call_in_real_work_runs(tmp_path):
-    """The text of the part, on our own model, saved as a Llama."""
-    transformers = pytest.importorskip("transformers", reason="transformers is not carried to a GPU machine")
-    transformers.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    model = induction.small_llama(seed=3)
-    save_model(model, tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", SOURCE.read_text(encoding="utf-8"), flags=re.S)
-    scope = {"folder": tmp_path, "tokens": drawn(batch=2)}
-    exec(code, scope)
-    with torch.no_grad():
-        ours = model(to_device(scope["tokens"]), weights=True).weights
-    assert len(scope["weights"]) == 2
-    for mine, theirs in zip(ours, scope["weights"], strict=True):
-        assert_close(mine.cpu(), theirs.detach(), atol=1e-5, rtol=1e-4)

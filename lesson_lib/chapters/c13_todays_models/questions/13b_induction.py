@@ -1,7 +1,6 @@
 """What of the questions in 13b_induction.md is code."""
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -10,7 +9,7 @@ from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 
 
-def two_looks(x: Float[Tensor, "n d"], sharp: float) -> Float[Tensor, "n d"]:
+def two_looks(x, sharp):
     i = torch.arange(len(x))
     before = attend(x, x, x, mask=i[:, None] - i == 1).output
     return attend(sharp * x, before, x, mask=i[:, None] >= i).output
@@ -32,7 +31,7 @@ def _random_signs(seed: int, n: int, d: int, draw: Draw = drawn) -> Case:
     return {"x": torch.eye(d, device="cpu")[(draw(seed, n) * 10).long() % d], "sharp": 3.0}
 
 
-def prefix_matching(table: Float[Tensor, "n n"], length: int) -> Float[Tensor, ""]:
+def prefix_matching(table, length):
     return table.diagonal(1 - length)[1:].mean()
 
 
@@ -47,13 +46,13 @@ def _score_case(seed: int, length: int, draw: Draw = drawn) -> Case:
 
 
 def _only(length: int, back: int) -> Case:
-    """All weight lies `back` places before the query."""
+    """All weight lies `back` positions before the query."""
     n = 2 * length
     i = torch.arange(n, device="cpu")
     return {"table": (i[:, None] - i == back).float(), "length": length}
 
 
-def prefix_matching_2(table: Float[Tensor, "n n"], length: int) -> Float[Tensor, ""]:
+def prefix_matching_2(table, length):
     last = range(2 * length, 3 * length)
     both = [table[i, i - length + 1] + table[i, i - 2 * length + 1] for i in last]
     return torch.stack(both).mean()
@@ -64,7 +63,7 @@ def _thrice(seed: int, length: int) -> Case:
     return {"table": rows / rows.sum(1, keepdim=True), "length": length}
 
 
-def two_looks_2(x: Float[Tensor, "n d"], sharp: float) -> Float[Tensor, "n d"]:
+def two_looks_2(x, sharp):
     i = torch.arange(len(x))
     before = attend(x, x, x, mask=i[:, None] - i == 1).output
     return attend(sharp * x, x, before, mask=i[:, None] > i).output
