@@ -313,6 +313,18 @@ RIGHT = {
         _by_adding,
         lambda table, length: table[length:, 1 : length + 1].trace() / length,
     ),
+    "logit_difference": (
+        asked._one_by_one,
+        lambda logits, answers: (
+            logits[torch.arange(len(logits)), answers]
+            - logits.masked_fill(F.one_hot(answers, logits.shape[1]).bool(), -torch.inf).max(-1).values
+        ),
+        lambda logits, answers: torch.where(
+            logits.argmax(1) == answers,
+            logits.topk(2).values.diff(dim=1)[:, 0].neg(),
+            logits.gather(1, answers[:, None])[:, 0] - logits.amax(1),
+        ),
+    ),
     "head_weights": (_one_slice, asked._all_heads, _head_by_hand),
     "read_early": (
         _read_with_linear,

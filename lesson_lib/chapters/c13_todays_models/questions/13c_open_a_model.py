@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -13,13 +13,7 @@ from lesson_lib.masks import causal
 from lesson_lib.positions import rotary
 
 
-def head_weights(
-    x: Float[Tensor, "n d"],
-    w_query: Float[Tensor, "h_dk d"],
-    w_key: Float[Tensor, "g_dk d"],
-    head: int,
-    d_k: int,
-) -> Float[Tensor, "n n"]:
+def head_weights(x, w_query, w_key, head, d_k):
     shared = len(w_query) // len(w_key)
     own, others = head * d_k, head // shared * d_k
     q = x @ w_query[own : own + d_k].mT
@@ -42,11 +36,7 @@ def _file(seed: int, n: int, h: int, g: int, head: int, d: int = 6, d_k: int = 4
     }  # fmt: skip
 
 
-def read_early(
-    x: Float[Tensor, "n d"],
-    gain: Float[Tensor, " d"],
-    table: Float[Tensor, "n_tokens d"],
-) -> Float[Tensor, "n n_tokens"]:
+def read_early(x, gain, table):
     return F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT
 
 
@@ -97,6 +87,39 @@ def _two(seed: int, n: int, d: int, n_tokens: int) -> Case:
     }  # fmt: skip
 
 
+def logit_difference(logits, answers):
+    right = logits.gather(1, answers[:, None])
+    others = logits.scatter(1, answers[:, None], -torch.inf)
+    return right[:, 0] - others.amax(1)
+
+
+def _one_by_one(logits: Tensor, answers: Tensor) -> Tensor:
+    rows = []
+    for row, answer in zip(logits, answers.tolist(), strict=True):
+        rows.append(row[answer] - torch.cat((row[:answer], row[answer + 1 :])).max())
+    return torch.stack(rows)
+
+
+def _texts(seed: int, n: int, n_tokens: int, draw: Draw = drawn) -> Case:
+    answers = torch.randint(n_tokens, (n,), generator=torch.Generator("cpu").manual_seed(seed), device="cpu")
+    return {"logits": 3 * draw(seed, n, n_tokens), "answers": answers}
+
+
+def logit_difference_2(
+    logits: Float[Tensor, "n n_tokens"], right: Int[Tensor, " n"], wrong: Int[Tensor, " n"]
+) -> Float[Tensor, " n"]:
+    def pick(tokens):
+        return logits.gather(1, tokens[:, None])[:, 0]
+
+    return pick(right) - pick(wrong)
+
+
+def _named(seed: int, n: int, n_tokens: int) -> Case:
+    given = _texts(seed, n, n_tokens)
+    right = given.pop("answers")
+    return given | {"right": right, "wrong": (right + 1) % n_tokens}
+
+
 CODE = {
     "head_weights": Code(
         solution=head_weights,
@@ -113,6 +136,23 @@ CODE = {
         cases=(
             lambda: [_head(1, 3, 1, 0, 9)],
             lambda: [_head(5, 5, 3, 2, 2), _head(9, 4, 2, 0, 1)],
+        ),
+    ),
+    "logit_difference": Code(
+        solution=logit_difference,
+        cases=(
+            lambda: [{"logits": table([[1, 5, 3]]), "answers": torch.tensor([1], device="cpu")}],
+            lambda: [{"logits": table([[4, 2, 7]]), "answers": torch.tensor([0], device="cpu")}],
+            lambda: [_texts(3, 4, 7), _texts(5, 3, 5), _texts(8, 6, 3)],
+        ),
+        reference=_one_by_one,
+        hidden=lambda draw: [_texts(21, 4, 6, draw), _texts(31, 5, 9, draw)],
+    ),
+    "logit_difference_2": Code(
+        solution=logit_difference_2,
+        cases=(
+            lambda: [_named(1, 1, 5)],
+            lambda: [_named(5, 4, 7), _named(9, 3, 4)],
         ),
     ),
     "read_early": Code(
