@@ -2,14 +2,14 @@
 # [control]
 # says = "a control takes away what the answer should come from: with another name, and over 200 names, it is copied"
 # motive = "Did the model copy it"
-# shown = "right with another name"
+# shown = "with another name"
 # action = 'predict("never_seen_name")'
 #
 # [lens]
 # says = "logit lens: the last norm and the last matrix read the residual stream after any layer"
 # motive = "What if the model ended earlier"
-# shown = "after layer"
-# action = "read_early"
+# shown = "def at_end("
+# action = 'predict("which_layer")'
 #
 # [patching]
 # says = "activation patching: one row of another text's stream, put into ours, shows where the answer stands"
@@ -26,7 +26,7 @@
 # [difference]
 # says = "judge cuts by the logit difference: a probability near 1 hides what a cut took"
 # motive = "cannot show it"
-# shown = "mean of 200"
+# shown = "mean of the names"
 # action = "logit_difference"
 #
 # [early]
@@ -44,19 +44,19 @@
 # [file]
 # says = "a head's weights from the file: rows of two matrices, half-split rotary, attend"
 # motive = "What does head 3 of layer 1 look at"
-# shown = "on the character before"
+# shown = "mine.diagonal(-1)"
 # action = "head_weights"
 #
 # [zeros]
 # says = "zeros in a head's columns of o_proj cut it for good; judge the change by a text that it should leave alone"
 # motive = "Is that all that these heads do"
-# shown = "bits per character"
+# shown = "def zeroed("
 # action = 'predict("which_zeros")'
 #
 # [hook]
 # says = "a forward hook changes a module until it is removed: remove it in finally"
 # motive = "How does `cut` do it"
-# shown = "the next call"
+# shown = "next call"
 # action = "def hooked("
 # ///
 
@@ -80,7 +80,6 @@ This course comes with a small language model, in a folder as people publish the
 import math
 import shutil
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
@@ -94,11 +93,9 @@ from lesson_lib.course import *
 from lesson_lib.data import topics
 from lesson_lib.device import to_device
 from lesson_lib.masks import causal
-from lesson_lib.models.pretrained import cut, open_model, opened
+from lesson_lib.models.pretrained import cut, open_model
 from lesson_lib.positions import rotary
-from lesson_lib.widgets.machine import MachineExplorer
 
-_ = torch.manual_seed(0)
 _ = torch.set_grad_enabled(False)  # nothing is trained here
 warm_up()
 
@@ -106,7 +103,7 @@ warm_up()
 r"""
 ## 1 · A name that nobody wrote
 
-`open_model` builds the model that is in a folder, here `writer.FOLDER`. It is a Llama of 4 layers with 4 heads each, counted from 0. Its tokens are characters, behind a start token; `numbers` gives a text's tokens.
+`open_model` builds the model that lies in a folder, here `writer.FOLDER`. It is a Llama of 4 layers with 4 heads each, and we count both from 0. Its tokens are characters, behind a start token.
 """
 
 # %%
@@ -114,16 +111,15 @@ predict("never_seen_name")
 
 # %%
 model = open_model(writer.FOLDER)
-a = model.numbers("a")[-1]  # the number of the token a
+a = model.numbers("a")[-1]  # numbers: a text's tokens; this is the token a
 for name in ("Wibkat", "Mumpel"):
-    text = f"A {name} is a class. The Wibk"
-    tokens = to_device(model.numbers(text))[None]  # (1, 30)
-    p = model(tokens).logits[0, -1].softmax(-1).cpu()
-    print(f"{text}: p(a) = {p[a]:.2f}")
+    tokens = to_device(model.numbers(f"A {name} is a class. The Wibk"))
+    p = model(tokens[None]).logits[0, -1].softmax(-1).cpu()
+    print(f"{name}: p(a) = {p[a]:.2f}")
 
 # %% [markdown]
 r"""
-Did the model copy it? Then the *a* must be gone when the first name is another one. This is the **control**, and there *a* has «0.07». One name can be luck, so we ask 200: Wibkat, Mumpel and 198 names of six random letters. In the control each text has the next name in its first sentence. A guess among 26 letters would be right in 8.
+Did the model copy it? Then the *a* must be gone when another name stands in the first sentence. This is the **control**, and there *a* has «0.07». One name can be luck, so we ask 200: Wibkat, Mumpel and 198 names of six random letters. In the control each first sentence has the next name of the list. A guess among 26 letters would be right for 8.
 """
 
 # %%
@@ -133,61 +129,53 @@ names = ["".join(chr(97 + i) for i in row).capitalize() for row in letters]
 names = ["Wibkat", "Mumpel", *names]
 
 
-def tokens_of(first, second):  # two lists of names: (names, 30)
+def tokens_of(first, second):  # two lists of names: tokens (names, 30)
     pairs = zip(first, second, strict=True)
     said = [f"A {one} is a class. The {two[:4]}" for one, two in pairs]
     return to_device(torch.stack([model.numbers(text) for text in said]))
 
 
-def right(logits):  # (200, 97)
+def right(logits):  # (200, 97): how many of the 200 are right
     return (logits.argmax(-1) == answers).sum().item()
 
 
 texts, controls = tokens_of(names, names), tokens_of(names[1:] + names[:1], names)
 answers = texts[:, 7].cpu()  # the fifth letter of each name
 whole, control = (model(x).logits[:, -1].cpu() for x in (texts, controls))
-print(f"right {right(whole)} of 200, right with another name {right(control)}")
+print(f"right: {right(whole)}; with another name: {right(control)}")
 
 # %% tags=["proof"]
 assert 150 < right(whole) < 170 and right(control) < 10
 
 # %% [markdown]
 r"""
-So it copies four of five names, and fails at the fifth. We keep all 200 from here on. It was trained on Python's manual; in half of the pages an invented name replaced a word that comes back, and other texts were random characters, said twice. There only copying helps.
+It copies «160» names, and misses one in five; we keep all 200. Why can it copy? It was trained on Python's manual, and in half of the pages an invented name replaced a word that comes back. There only copying helps.
 
 ## 2 · After which layer?
 
-The residual stream (06a) is a row of 96 numbers at each position, to which every layer adds. After the last layer a norm and a matrix turn a row into logits. What if the model ended earlier? Let the same norm and matrix read the stream after any layer: the **logit lens**.
+The residual stream (06a) has a row of 96 numbers at each position, and every layer adds to it. After the last layer a norm and a matrix make logits of it. What if the model ended earlier? Let the same norm and matrix read the stream after any layer: the **logit lens**.
 """
-
-# %% [markdown] tags=["exercise:read_early"]
-# Write the lens, for rows of the stream.
 
 # %%
 predict("which_layer")
 
-# %% [markdown]
-r"""
-`load_file` gives the file's tensors by their names. With `weights=True` the model also returns each layer's weights and the stream.
-"""
-
 # %%
-tensors = load_file(writer.FOLDER / "model.safetensors")
+tensors = load_file(writer.FOLDER / "model.safetensors")  # of the file, by name
 gain, table = tensors["model.norm.weight"], tensors["lm_head.weight"]
-read = model(texts, weights=True)
+read = model(texts, weights=True)  # also each layer's weights, and the stream
 start, *after = read.stream  # after[layer] is (200, 30, 96)
-early = yours("read_early")
 
 
-def at_end(x):  # logits (200, 97) of the last rows
-    return early(x[:, -1].cpu(), gain, table)
+def at_end(x):  # of rows (b, 30, 96) the logits (b, 97) at the last position
+    # rms_norm: divided by the root of the mean square, times gain (13a)
+    return F.rms_norm(x[:, -1].cpu(), (96,), gain, eps=1e-6) @ table.mT
 
 
-stages = {"before layer 0": start}
-stages |= {f"after layer {i}": x for i, x in enumerate(after)}
-for stage, x in stages.items():
-    p = at_end(x)[0].softmax(-1)  # of the Wibkat, which is text 0
-    print(f"{stage:14}: p(a) = {p[a]:.2f}, right {right(at_end(x)):3} of 200")
+print("              p(a)  right")
+stages = {f"after layer {i}": x for i, x in enumerate(after)}
+for stage, x in {"before layer 0": start, **stages}.items():
+    p = at_end(x)[0].softmax(-1)  # text 0 is the Wibkat's
+    print(f"{stage:14}{p[a]:.2f} {right(at_end(x)):5}")
 
 # %% tags=["proof"]
 assert_close(at_end(after[3]), whole, atol=1e-3, rtol=1e-4)
@@ -195,31 +183,22 @@ assert right(at_end(after[1])) < 12 and right(at_end(after[2])) > 150
 
 # %% [markdown]
 r"""
-**"Each layer brings the answer a little nearer."** No: after layer 1 the lens finds «5» of 200 letters, after layer 2 «162». Layer 3 makes the model surer of the Wibkat.
+**"Each layer brings the answer a little nearer."** No: after layer 1 the lens finds «5» of 200 letters, and after layer 2 it finds «162». Layer 3 makes the model surer of the Wibkat's.
 
 ## 3 · At which position?
 
-Where does the letter stand before that? Take a second text, with Wibkot. Run ours up to a layer, replace one row of its stream by the row that the other text has there, and let the later layers go on. If the model now says *o*, the row carried the letter. This is **activation patching**.
+Where does the letter stand before that? Take a second text, with Wibkot. Run ours up to some layer, replace one row of its stream by the other text's, and let the later layers go on. If the model now says *o*, this row carried the letter. This is **activation patching**.
 """
 
 # %%
 predict("row_to_carry")
 
-# %% [markdown]
-r"""
-We do it for the first 50 names, each with the next letter of the alphabet as its other fifth letter (Wibkat: *o*).
-"""
-
 # %%
+# the first 50 names, each with the next letter of the alphabet; the Wibkat with o
 following = dict(zip("abcdefghijklmnopqrstuvwxyz", "bcdefghijklmnopqrstuvwxyza"))
 changed = [name[:4] + following[name[4]] + name[5] for name in names[1:50]]
-changed = ["Wibkot", *changed]
-others = tokens_of(changed, changed)
+others = tokens_of(["Wibkot", *changed], names[:50])
 _, *other_after = model(others, weights=True).stream
-
-
-def says_other(logits):  # the share of the 50 names with the other letter
-    return (logits.argmax(-1) == others[:, 7].cpu()).float().mean()
 
 
 def patched(layer, position):
@@ -227,7 +206,7 @@ def patched(layer, position):
     x[:, position] = other_after[layer][:, position]
     for later in model.layers[layer + 1 :]:
         x, _ = later(x)  # a layer returns its weights, too
-    return says_other(at_end(x))
+    return (at_end(x).argmax(-1) == others[:, 7].cpu()).float().mean()
 
 
 moved = torch.tensor([[patched(layer, i) for i in range(30)] for layer in range(4)])
@@ -236,21 +215,14 @@ inside_figures.rows_exchanged(moved, model.pieces(texts[0].cpu()))
 # %% tags=["proof"]
 assert min(moved[1, 7], moved[2, 29]) > 0.6 > 0.1 > max(moved[1, 29], moved[2, 7])
 
-# %%
-print(f"asked directly: {says_other(at_end(other_after[3])):.2f}")
-print(f"row 7 after layer 1: {moved[1, 7]:.2f}, row 29 after layer 2: {moved[2, 29]:.2f}")
-
 # %% [markdown]
 r"""
-After layers 0 and 1 the letter stands at position 7, where it was written: this one row makes the model say the other letter for «0.78» of the names, nearly as often as the other texts themselves do. After layer 2 the last row does this, and position 7 does nothing. So layer 2 moves the letter, as the lens said.
+After layers 0 and 1 the letter stands at position 7, where it was written: this one row makes the model say the other letter for about four names of five, as many as it copies at all. After layer 2 only the last row does. So layer 2 moves the letter there, where the lens saw it.
 
 ## 4 · Which heads?
 
-Only attention moves something from one position to another. *Do:* choose layer 2, and step through its heads; the large map shows a head's weights, a row for each query. Which heads look from the last *k* at the *a*, position 7?
+Only attention moves something from one position to another. So which heads look from the last position at position 7? We print their weights, the mean of 200 names:
 """
-
-# %%
-MachineExplorer(lambda text: opened(model, text), ["A Wibkat is a class. The Wibk"])
 
 # %%
 for layer, weights in enumerate(read.weights):  # (200, 4, 30, 30)
@@ -259,28 +231,29 @@ for layer, weights in enumerate(read.weights):  # (200, 4, 30, 30)
 
 # %% [markdown]
 r"""
-On the mean of the 200 names, heads 1, 2 and 3 of layer 2 give the fifth letter «0.74», «0.73» and «0.79» of their weight (the Wibkat's *a* ‹.99›), and heads of other layers «0.02» at most. Heads that find what followed an earlier copy are called **induction heads** (13b).
+Heads 1, 2 and 3 of layer 2 give the letter «0.74», «0.73» and «0.79» of their weight (the Wibkat's ‹.99›). Such heads, which find what followed an earlier copy, are called **induction heads** (13b).
 
-A map says where a head looks, and not whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` head 1 of layer 2 adds nothing. This is an **ablation**.
+A table of weights, a **map**, says where a head looks. It does not say whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` the output of layer 2's head 1 is 0. This is an **ablation**.
 """
 
 # %%
 predict("cut_the_brightest")
 
+
 # %%
-def without(*heads):  # pairs (layer, head)
+def without(*heads):  # pairs (layer, head): logits (200, 97)
     with cut(model, heads):
         return model(texts).logits[:, -1].cpu()
 
 
+print("without   p(a)  right")
 for head in (1, 2, 3):
     logits = without((2, head))
-    p = logits[0].softmax(-1)[a]
-    print(f"without head {head}: p(a) = {p:.2f}, right {right(logits)} of 200")
+    print(f"head {head}: {logits[0].softmax(-1)[a]:7.2f} {right(logits):5}")
 
 # %% [markdown]
 r"""
-**"So the head hardly matters."** The Wibkat keeps .88 or more. But a probability near 1 cannot show it: if *a* is 1,000 times as likely as the next token, and then 20 times, it falls from .999 to .95. So look at logits. The **logit difference** is the right token's logit minus the largest other; above 0 the answer is right.
+**"So the head hardly matters."** The Wibkat keeps .88 or more. But a probability near 1 cannot show a loss: from .999 to .95 *a* falls from 1,000 to 20 times its rival. Therefore look at logits. The **logit difference** is the right token's logit minus the largest other; above 0 the answer is right.
 """
 
 # %% [markdown] tags=["exercise:logit_difference"]
@@ -288,33 +261,32 @@ r"""
 
 # %%
 difference = yours("logit_difference")
-uncut = difference(whole, answers)
-cases = [(), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3)]
-for heads in cases:
+print("without    Wibkat  mean of the names")
+for heads in [(), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3)]:
     left = difference(without(*((2, head) for head in heads)), answers)
-    print(f"without {heads!s:6}: Wibkat {left[0]:4.1f}, mean of 200 {left.mean():4.1f}")
-print(f"another name  : Wibkat {difference(control, answers)[0]:4.1f}")
+    print(f"{heads!s:10} {left[0]:6.1f} {left.mean():6.1f}")
 
 # %% tags=["proof"]
 pair = difference(without((2, 2), (2, 3)), answers)
-assert uncut.mean() > 3.5 and pair.mean() < -1 and pair[0] < 0
+assert difference(whole, answers).mean() > 3.5 and pair.mean() < -1 and pair[0] < 0
 
 # %% [markdown]
 r"""
-Each single cut takes half of the Wibkat's «6.9», which its probability hid. Any two cuts take all of it: below 0 the answer is gone. On the names the losses nearly add up: heads 1 and 2 take 1.8 and 2.9, and both together 4.8. So several heads share the work, and one cut alone tells little.
+Each single cut takes half of the Wibkat's «6.9», and its probability hid that. Any two cuts take all of it, because their losses nearly add up. So the heads share the work, and cutting one shows too little.
 
 ## 5 · Which head of the early layers?
 
-Do only those matter that look at the letter?
+Do only those heads matter that look at the letter?
 """
 
 # %%
 predict("early_head")
 
 # %%
-left = torch.tensor([
-    [difference(without((layer, head)), answers).mean() for head in range(4)] for layer in range(4)
-])
+left = torch.zeros(4, 4)
+for layer in range(4):
+    for head in range(4):
+        left[layer, head] = difference(without((layer, head)), answers).mean()
 inside_figures.without_heads(left)
 
 # %% tags=["proof"]
@@ -323,7 +295,7 @@ assert first_two.argmin() == 7 and first_two[7] < 1.5 < 3 < first_two[:7].min()
 
 # %% [markdown]
 r"""
-Head 3 of layer 1 leaves .7 of 4.2, less than the bright head 1 of layer 2 leaves. (Only head 3 of layer 2 leaves less.) The other early heads leave at least 3.6. How can it matter, if it does not look at the letter? Perhaps layer 2's heads need it to find the letter. What do they give to position 7, with it and without?
+Head 3 of layer 1 leaves 0.7 of 4.2; only one head of layer 2 is missed more. The other early heads leave at least 3.6. How can it matter without looking at the letter? Perhaps layer 2's heads need it to find the letter. What do they give to position 7, with it and without?
 """
 
 # %%
@@ -334,45 +306,35 @@ for seen in (read, lost):
 
 # %% [markdown]
 r"""
-They give it about half as much. Is this the whole harm? Then the names must come back if layer 2 gets its old maps, while head 3 of layer 1 stays cut. Here is a layer that takes its weights from outside, written out:
+About half as much. Is this all the harm? Then the names must come back if layer 2 gets its old maps while head 3 of layer 1 stays cut. So write a layer out, with weights that come from outside:
 """
+
 
 # %%
 def with_maps(x, layer, weights):  # weights (200, 4, 30, 30)
-    values = layer.attention.w_value(layer.before[0](x))  # before: the two norms
+    values = layer.attention.w_value(layer.before[0](x))  # before: its two norms
     values = values.unflatten(-1, (2, 24)).repeat_interleave(2, dim=2)  # shared (11b)
     mixed = weights @ values.transpose(1, 2)  # (200, 4, 30, 24)
     x = x + layer.attention.w_output(mixed.transpose(1, 2).flatten(2))
     return x + layer.feed_forward(layer.before[1](x))
 
 
-x = lost.stream[2]  # after layer 1, without its head 3
+x = lost.stream[2]  # after layer 1, whose head 3 was cut
 for maps, weights in {"new": lost.weights[2], "old": read.weights[2]}.items():
     y, _ = model.layers[3](with_maps(x, model.layers[2], weights))
     mean = difference(at_end(y), answers).mean()
-    print(f"{maps} maps of layer 2: right {right(at_end(y))}, mean {mean:.1f}")
+    print(f"{maps} maps: {right(at_end(y))} right, mean {mean:.1f}")
 
 # %% tags=["proof"]
 assert right(at_end(y)) > 150 > 115 > right(without((1, 3)))
 
 # %% [markdown]
 r"""
-With layer 2's old maps all is back, even a little more: «167» names, «5.4». **So this head does its work for names through the maps of layer 2: it tells later heads where to look.**
+With the old maps all is back, and even a little more: «167» names. **So for names this head works through the maps of layer 2: it tells later heads where to look.**
 
 ## 6 · From the file
 
-What does head 3 of layer 1 look at? Compute its map yourself, from the file.
-"""
-
-# %%
-of_layer_1 = "model.layers.1.self_attn."
-for name, matrix in tensors.items():
-    if name.startswith(of_layer_1):
-        print(name.removeprefix(of_layer_1), tuple(matrix.shape))
-
-# %% [markdown]
-r"""
-Matrices are stored as (out, in). `q_proj` has 96 rows, 24 for each of 4 heads; `k_proj` has 48, so two heads share a head of keys (11b). In such files rotary positions pair column $j$ with $j + d_k/2$, here $j + 12$: `rotary(q, pairing="half-split")`. Weights do not depend on values, so give `attend` the keys twice.
+What does head 3 of layer 1 look at? Compute its map from the file. The tensors `q_proj.weight` (96, 96) and `k_proj.weight` (48, 96) are stored as (out, in): 24 rows for each of 4 heads, and of 2 heads of keys, each shared by two (11b). In such files rotary positions pair column $j$ with $j + d_k/2$: `rotary(q, pairing="half-split")`. Weights do not depend on values, so give `attend` the keys twice.
 """
 
 # %% [markdown] tags=["exercise:head_weights"]
@@ -381,20 +343,21 @@ Matrices are stored as (out, in). `q_proj` has 96 rows, 24 for each of 4 heads; 
 # %%
 norm = tensors["model.layers.1.input_layernorm.weight"]
 x = F.rms_norm(after[0][0].cpu(), (96,), norm, eps=1e-6)  # the Wibkat's rows
-w_query, w_key = (tensors[f"{of_layer_1}{one}_proj.weight"] for one in "qk")
+w_query = tensors["model.layers.1.self_attn.q_proj.weight"]
+w_key = tensors["model.layers.1.self_attn.k_proj.weight"]
 weights_of = yours("head_weights")
 for head in range(4):
     mine = weights_of(x, w_query, w_key, head=head, d_k=24)
     assert_close(mine, read.weights[1][0, head].cpu(), atol=1e-4, rtol=1e-3)
-    print(f"head {head}: {mine.diagonal(-1).mean():.2f} on the character before")
+    print(f"head {head}: {mine.diagonal(-1).mean():.2f}")
 
 # %% [markdown]
 r"""
-Your maps equal the model's. Head 3 looks at the character before, with «0.89» of its weight. So each row can learn which character precedes it, and layer 2, at the last *k*, can ask for the row that a *k* precedes: the *a*. But a map is no proof: head 0 looks there as much, and without it 3.8 are left. (Other families need more than this: Qwen3 also norms queries and keys, 13a.)
+Your maps are the model's. The numbers are mean weights on the character before, and head 3 has «0.89». So each row can learn which character stands before it. At the last *k*, layer 2 can then look for a row with *k* before it, and finds the *a*. The map alone is no proof: head 0 looks there as much, and without it 3.8 are left.
 
 ## 7 · Zeros in the file
 
-Is that all that these heads do? A head's output passes 24 columns of `o_proj`. If they are zeros in the file, the head adds nothing. We write such files, open them again, and let them read 116 pieces of the manual that the model never saw, in bits per character (06e).
+Is copying all that these heads do? In the file, a head's output passes 24 columns of `o_proj`. If they are 0, the head adds nothing. We write such files, open them again, and let them read pages of the manual that the model never saw.
 """
 
 # %%
@@ -403,13 +366,13 @@ predict("which_zeros")
 
 # %%
 def zeroed(layer, heads):
-    found = load_file(writer.FOLDER / "model.safetensors")
+    changed = load_file(writer.FOLDER / "model.safetensors")
+    matrix = changed[f"model.layers.{layer}.self_attn.o_proj.weight"]
     for head in heads:
-        columns = slice(24 * head, 24 * head + 24)
-        found[f"model.layers.{layer}.self_attn.o_proj.weight"][:, columns] = 0
+        matrix[:, 24 * head : 24 * head + 24] = 0
     with TemporaryDirectory() as folder:
         shutil.copy(writer.FOLDER / "config.json", folder)
-        save_file(found, Path(folder) / "model.safetensors")
+        save_file(changed, f"{folder}/model.safetensors")
         return open_model(folder)
 
 
@@ -417,32 +380,31 @@ pages = topics.stream("test").unfold(0, 128, 256)  # 128 characters of every 256
 pages = to_device(F.pad(pages, (1, 0), value=96))  # behind a start token
 
 
-def bits(model):
+def bits(model):  # per character (06e)
     logits = model(pages[:, :-1]).logits.flatten(0, 1)
     return F.cross_entropy(logits, pages[:, 1:].flatten()).item() / math.log(2)
 
 
 # %% tags=["nbval-ignore-output"]
-found = {"as published": model}
-for layer, heads in ((1, [3]), (2, [1, 2, 3]), (3, [1, 2, 3])):
-    found[f"zeros in layer {layer}, heads {heads}"] = zeroed(layer, heads)
-paid = {name: (right(one(texts).logits[:, -1].cpu()), bits(one)) for name, one in found.items()}
-print("                              names  bits per character")
-for name, (count, each) in paid.items():
-    print(f"{name:29} {count:5}  {each:.2f}")
+found, paid = {}, {}
+print("zeros in            names  bits")
+for layer, heads in ((0, []), (1, [3]), (2, [1, 2, 3]), (3, [1, 2, 3])):
+    one = found[layer] = zeroed(layer, heads)
+    paid[layer] = right(one(texts).logits[:, -1].cpu()), bits(one)
+    where = f"layer {layer}, {heads}" if heads else "nothing"
+    print(f"{where:19} {paid[layer][0]:5}  {paid[layer][1]:.2f}")
 
 # %% tags=["proof"]
-(_, plain), (some, spells), (none, copies), (most, last) = paid.values()
-assert none < 10 < 80 < some < 120 < 145 < most and copies < plain + 0.12
-assert spells > plain + 0.3 and last > plain + 0.17
+assert paid[2][0] < 10 < 80 < paid[1][0] < 120 < 145 < paid[3][0]
+assert paid[2][1] < paid[0][1] + 0.12 < paid[0][1] + 0.17 < paid[3][1] < paid[1][1] - 0.1
 
 # %% [markdown]
 r"""
-Head 3 of layer 1 fails this test: without it ordinary text costs .46 bits more. It is needed for spelling at large, and half of the names even survive. Layer 2's three heads are the other way round. With zeros in 3 · 24 columns of 96 numbers the names are gone, and spelling costs .08 more. Is that little because three heads are little? No: as many zeros in layer 3 leave the names, and cost .25.
+Without head 3 of layer 1 each character costs nearly half a bit more, so this head is needed for spelling at large. Without layer 2's three heads the names are gone, and a character costs less than a tenth of a bit more. Would any three heads be missed so little? No: as many zeros in layer 3 leave the names, and cost a quarter of a bit.
 
 ## In real work
 
-How does `cut` do it? With a **hook**: a function that torch calls before a module, and that may change what goes in. Here is one for a model in plain torch, from 13a's `notebooks/carry/llm.py`. Its modules have the names of the file's tensors, as in transformers. Guess the last line.
+How does `cut` do it? With a **hook**: a function that torch calls before a module, and that may change what goes in. Here it cuts in 13a's `llm.py`, plain torch, whose modules are named like the file's tensors. Guess the last line.
 """
 
 # %%
@@ -452,27 +414,28 @@ theirs = carried.open_model(writer.FOLDER)
 wibkat = texts[:1].cpu()
 
 
-def p_of_a():
-    return f"p(a) = {theirs(wibkat)[0, -1].softmax(-1)[a]:.2f}"
-
-
 def silence(module, inputs):
     outputs = inputs[0].clone()  # of all heads, side by side: (b, n, 96)
     outputs[..., 72:96] = 0  # head 3
     return (outputs,)
 
 
-print("whole:        ", p_of_a())
+def p_of_a():
+    return f"{theirs(wibkat)[0, -1].softmax(-1)[a]:.2f}"
+
+
+print("whole", p_of_a())
 part = theirs.get_submodule("model.layers.1.self_attn.o_proj")
 handle = part.register_forward_pre_hook(silence)
-print("with the hook:", p_of_a())
-print("the next call:", p_of_a())
+print("cut", p_of_a())
+print("next call", p_of_a())
 handle.remove()
 
 # %% [markdown]
 r"""
-A hook stays until it is removed, and every later "whole" model is a cut one. An error before `handle.remove()` is enough. `finally` runs even then:
+A hook stays until it is removed, so every later call is cut, too. And an error on the way skips the last line. `finally` runs even then:
 """
+
 
 # %%
 @contextmanager
@@ -487,41 +450,42 @@ def hooked(module, hook):
 try:
     with hooked(part, silence):
         assert_close(theirs(wibkat)[0, -1], without((1, 3))[0], atol=1e-3, rtol=1e-4)
-        raise KeyboardInterrupt
-except KeyboardInterrupt:
-    print("after an error:", p_of_a())
+        raise ValueError("an error on the way")
+except ValueError:
+    print("after an error", p_of_a())
 
 # %% [markdown]
 r"""
-Inside, the hook gives the logits of `cut`; after the error the model is whole.
+Inside, the hook gives the logits of `cut`. After the error the model is whole.
 
 ## To carry away
 
-This opens a folder, and gives the same logits:
+This opened the folder, and gives the same logits as `open_model`:
 """
 
 # %%
-assert_close(theirs(texts.cpu()), model(texts).logits.cpu(), atol=1e-3, rtol=1e-4)
+ours = model(texts).logits.cpu()
+assert_close(theirs(texts.cpu()), ours, atol=1e-3, rtol=1e-4)
 show_source(carried.open_model)
 
 # %% [markdown]
 r"""
-For your own folder: `hf download Qwen/Qwen3-0.6B --local-dir qwen`, then `carried.open_model("qwen")`. Take two texts with equally many tokens and different answers, for example two countries whose capital is asked. Then patch, cut and `hooked` as above: a head's columns are `head_dim` wide.
+For a model of your own, `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a folder. Take two texts with equally many tokens and different answers, such as two countries whose capital is asked; then patch and cut as above, with its `head_dim` in place of 24.
 
 ## The Wibkat once more
 """
 
 # %%
-ending = "zeros in layer 2, heads [1, 2, 3]"
-for name in ("as published", ending):
+for layer in (0, 2):  # as published; zeros in layer 2
     tokens = texts[:1]
     while tokens.shape[1] < 34:  # the likeliest next character
-        tokens = torch.cat((tokens, found[name](tokens).logits[:, -1:].argmax(-1)), 1)
-    print(f"{name}: {''.join(model.pieces(tokens[0, 1:].cpu()))}")
+        best = found[layer](tokens).logits[:, -1:].argmax(-1)
+        tokens = torch.cat((tokens, best), 1)
+    print("".join(model.pieces(tokens[0, 1:].cpu())))
 
 # %% [markdown]
 r"""
-None of the 424,992 numbers knows the name: it stands in the text. Three heads of layer 2 fetch its letter, and head 3 of layer 1 shows them where. Without the three the model still spells.
+None of the 424,992 numbers knows the name, since it stands in the text. Three heads of layer 2 fetch its letter, and head 3 of layer 1 shows them where. Without the three the model still spells, but another word.
 
 **To remember.** A map shows where a head looks; only a change shows what depends on it.
 

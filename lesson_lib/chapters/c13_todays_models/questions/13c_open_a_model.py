@@ -1,7 +1,6 @@
 """What of the questions in 13c_open_a_model.md is code."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -36,20 +35,6 @@ def _file(seed: int, n: int, h: int, g: int, head: int, d: int = 6, d_k: int = 4
     }  # fmt: skip
 
 
-def read_early(x, gain, table):
-    return F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT
-
-
-def _read_by_hand(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
-    normed = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * gain
-    return torch.einsum("nd,td->nt", normed, table)
-
-
-def _rows(seed: int, n: int, d: int, n_tokens: int, by: float = 3.0, draw: Draw = drawn) -> Case:
-    gain = draw(seed + 1, d).abs() + 0.5
-    return {"x": by * draw(seed, n, d), "gain": gain, "table": draw(seed + 2, n_tokens, d)}
-
-
 def head_weights_2(
     x: Float[Tensor, "n d"],
     w_query: Float[Tensor, "h_dk d"],
@@ -67,23 +52,6 @@ def _head(seed: int, n: int, heads: int, head: int, window: int) -> Case:
     return {
         "x": drawn(seed, n, 6), "w_query": drawn(seed + 1, heads * 4, 6),
         "w_key": drawn(seed + 2, heads * 4, 6), "head": head, "d_k": 4, "window": window,
-    }  # fmt: skip
-
-
-def read_early_2(
-    before: Float[Tensor, "n d"],
-    after: Float[Tensor, "n d"],
-    gain: Float[Tensor, " d"],
-    table: Float[Tensor, "n_tokens d"],
-) -> Float[Tensor, "n n_tokens"]:
-    early, late = (F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT for x in (before, after))
-    return late - early
-
-
-def _two(seed: int, n: int, d: int, n_tokens: int) -> Case:
-    return {
-        "before": 2 * drawn(seed, n, d), "after": 3 * drawn(seed + 1, n, d),
-        "gain": drawn(seed + 2, d).abs() + 0.5, "table": drawn(seed + 3, n_tokens, d),
     }  # fmt: skip
 
 
@@ -153,29 +121,6 @@ CODE = {
         cases=(
             lambda: [_named(1, 1, 5)],
             lambda: [_named(5, 4, 7), _named(9, 3, 4)],
-        ),
-    ),
-    "read_early": Code(
-        solution=read_early,
-        cases=(
-            lambda: [
-                {
-                    "x": table([[3, 4]]),
-                    "gain": torch.ones(2, device="cpu"),
-                    "table": table([[1, 0], [0, 1]]),
-                }
-            ],
-            lambda: [_rows(3, 1, 4, 7), _rows(5, 3, 4, 7)],
-            lambda: [_rows(7, 5, 6, 3), _rows(9, 2, 4, 3, by=1e-3)],
-        ),
-        reference=_read_by_hand,
-        hidden=lambda draw: [_rows(21, 4, 6, 5, draw=draw), _rows(31, 2, 8, 9, draw=draw)],
-    ),
-    "read_early_2": Code(
-        solution=read_early_2,
-        cases=(
-            lambda: [_two(1, 1, 4, 3)],
-            lambda: [_two(5, 4, 6, 5)],
         ),
     ),
 }
