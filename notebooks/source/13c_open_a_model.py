@@ -31,7 +31,7 @@
 #
 # [early]
 # says = "an early head can matter most without looking at the answer"
-# motive = "Do only those matter that look at the letter"
+# motive = "Do only those heads matter"
 # shown = "inside_figures.without_heads"
 # action = 'predict("early_head")'
 #
@@ -213,7 +213,7 @@ assert min(moved[1, 7], moved[2, 29]) > 0.6 > 0.1 > max(moved[1, 29], moved[2, 7
 
 # %% [markdown]
 r"""
-After layers 0 and 1 the letter stands at position 7, where it was written: this one row makes the model say *o* for about four names of five, as many as it copies at all. After layer 2 only the last row does. So layer 2 moves the letter there, where the lens saw it.
+After layers 0 and 1 the letter stands at position 7, where it was written: this one row makes the model say *o* for about three names of four, nearly as many as it copies at all. After layer 2 only the last row does. So layer 2 moves the letter there, where the lens saw it.
 
 ## 4 · Which heads?
 
