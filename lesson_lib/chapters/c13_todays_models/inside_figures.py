@@ -33,7 +33,7 @@ def without_heads(table: Tensor) -> Picture:
     "Bright: with this one row of the other text the model gives the other answer.",
 )
 def rows_exchanged(table: Tensor, pieces: Sequence[str]) -> Figure:
-    """Shares of the other answer (layers, n), one for each row that is replaced; `pieces` are the n tokens."""
+    """Shares of the other answer (layers, n), one for each replaced row; `pieces` are the n tokens."""
     names = [SHOWN.get(piece, piece if len(piece) < 8 else f"{piece[:6]}…") for piece in pieces]
     layers, n = table.shape
     figure, ((axes,),) = canvas(width=7.4, height=1.2 + min(0.3 * layers, 6))
