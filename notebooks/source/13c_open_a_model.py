@@ -462,7 +462,7 @@ show_source(carried.open_model, carried.write)
 
 # %% [markdown]
 r"""
-For a model of your own, `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a folder. Take two texts with equally many tokens and different answers, such as two countries whose capital is asked. Then patch and cut, with its `head_dim` in place of 24.
+Every tensor of the file must find a module of its name, or an error names it. For a model of your own, `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a folder. Take two texts with equally many tokens and different answers, such as two countries whose capital is asked. Then patch and cut, with its `head_dim` in place of 24.
 
 ## The Wibkat once more
 """
