@@ -1,324 +1,489 @@
+# /// ideas
+# [control]
+# says = "a control takes away what the answer should come from: with another name, and over 200 names, it is copied"
+# motive = "Did the model copy it"
+# shown = "with another name"
+# action = 'predict("never_seen_name")'
+#
+# [lens]
+# says = "logit lens: the last norm and the last matrix read the residual stream after any layer"
+# motive = "What if the model ended earlier"
+# shown = "def at_end("
+# action = 'predict("which_layer")'
+#
+# [patching]
+# says = "activation patching: one row of another text's stream, put into ours, shows where the answer stands"
+# motive = "Where does the letter stand before that"
+# shown = "inside_figures.rows_exchanged"
+# action = 'predict("row_to_carry")'
+#
+# [ablation]
+# says = "a map shows where a head looks; an ablation shows whether the answer depends on it"
+# motive = "It does not say whether the answer depends on it"
+# shown = "def without("
+# action = 'predict("cut_the_brightest")'
+#
+# [difference]
+# says = "judge cuts by the logit difference: a probability near 1 hides what a cut took"
+# motive = "cannot show a loss"
+# shown = "mean of the names"
+# action = "logit_difference"
+#
+# [early]
+# says = "an early head can matter most without looking at the answer"
+# motive = "Do only those heads matter"
+# shown = "inside_figures.without_heads"
+# action = 'predict("early_head")'
+#
+# [through_maps]
+# says = "it acts through the maps of later heads: give these back, and the answers are back"
+# motive = "How can it matter"
+# shown = "maps: {"
+# action = "def with_maps("
+#
+# [file]
+# says = "a head's weights from the file: rows of two matrices, half-split rotary, attend"
+# motive = "What does head 3 of layer 1 look at"
+# shown = "mine.diagonal(-1)"
+# action = "head_weights"
+#
+# [zeros]
+# says = "zeros in a head's columns of o_proj cut it for good; judge the change by a text that it should leave alone"
+# motive = "Is copying all that these heads do"
+# shown = "def with_zeros("
+# action = 'predict("which_zeros")'
+#
+# [hook]
+# says = "a forward hook changes a module until it is removed: remove it in finally"
+# motive = "How does `cut` do it"
+# shown = "next call"
+# action = "def hooked("
+# ///
+
 # %% [markdown]
 r"""
 {title}
 
-This course comes with a folder as people publish language models: 424,992 numbers of four bytes.
+This course comes with a small language model, in a folder as people publish them: settings, a tokenizer, and a file of 424,992 numbers. Give it *A Wibkat is a class. The Wibk*. Nobody ever wrote *Wibkat*. Which of its numbers know how the name goes on?
 
-Give it *A Wibkat is a class. The Wibk*. Nobody wrote *Wibkat*. Which of its numbers know how the name goes on?
-
-**Afterwards you can** compute a head's weights from a file, read out any layer, and find what an answer depends on; also in a folder of your own.
+**Afterwards you can** find after which layer and at which position an answer stands, and which heads it depends on; compute a head's weights from a file; test what else a change does.
 
 {about}
 
 <details><summary>中文摘要 · Chinese</summary>
-打开磁盘上的一个模型:先从文件里的张量自己算出一个头的权重;再在每一层之后提前读出它想说什么(logit lens);
-然后切掉头,或把另一段文字的一行换进来。几种工具讲同一个故事:谁找到答案,答案在哪里。同样的代码可以打开你自己的模型。
+打开磁盘上的一个模型,由粗到细地问:它怎样续写一个没人写过的名字?答案在哪一层之后(logit lens)、在哪个位置(activation patching)、靠哪些头(切除,用 logit 之差衡量)出现?
+再从文件的张量算出一个头的权重,把零写进文件,看名字忘了没有,而普通文字是否照旧。
 </details>
 """
 
-# %%
+# %% tags=["imports"]
+import shutil
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from safetensors.torch import load_file
-from torch import Tensor
+from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c13_todays_models import inside_figures, writer
-from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
+from lesson_lib.course import *
+from lesson_lib.data import topics
 from lesson_lib.device import to_device
 from lesson_lib.masks import causal
-from lesson_lib.models.pretrained import described, open_model
-from lesson_lib.models.pretrained.inside import (
-    cut,
-    exchanged,
-    lens,
-    opened,
-    without_each,
-)
+from lesson_lib.models.pretrained import cut, open_model
 from lesson_lib.positions import rotary
-from lesson_lib.widgets.machine import MachineExplorer
 
-_ = torch.manual_seed(0)
+_ = torch.set_grad_enabled(False)  # nothing is trained here
 warm_up()
 
-# %%
-for name in ("config.json", "model.safetensors", "tokenizer.json"):
-    print(f"{name:18} {(writer.FOLDER / name).stat().st_size / 1000:6.1f} kB")
-
 # %% [markdown]
 r"""
-## 1 · A head's weights, from the file
+## 1 · A name that nobody wrote
 
-`config.json` says: 4 layers of width 96, 4 heads of 24, 2 heads of keys, rotary positions.
-"""
-
-# %%
-tensors = load_file(writer.FOLDER / "model.safetensors")
-for name, x in tensors.items():
-    if name.startswith("model.layers.1.self_attn"):
-        print(name.removeprefix("model."), tuple(x.shape))
-
-# %% [markdown]
-r"""
-Matrices are (out, in): two heads of keys, 24 numbers each, make «48». `o_proj` is 04's output matrix. Layers and heads count from 0. Published Llamas turn the columns $j$ and $j + 12$ of a head together: `rotary(q, pairing="half-split")`. Only the weights are asked for, so any values do: `attend(q, k, k, mask=…).weights`.
-"""
-
-# %% [markdown] tags=["exercise:head_weights"]
-# Write the weights of one head, from the tensors alone: its queries and its keys, turned; then `attend`.
-
-# %% [markdown]
-r"""
-The library opens the same folder. Do its weights equal yours, in layer 1, head 3?
-"""
-
-# %%
-model = open_model(writer.FOLDER)
-text = "A Wibkat is a class. The Wibk"
-numbers = model.numbers(text)  # 29 characters behind a start token
-with torch.no_grad():
-    read = model(to_device(numbers)[None], weights=True)
-
-layer = "model.layers.1"
-x = read.stream[1][0].cpu()  # [0]: as they come in, [1]: behind layer 0
-x = F.rms_norm(x, (96,), tensors[f"{layer}.input_layernorm.weight"], eps=1e-6)
-w_query = tensors[f"{layer}.self_attn.q_proj.weight"]
-w_key = tensors[f"{layer}.self_attn.k_proj.weight"]
-mine = yours("head_weights")(x, w_query, w_key, head=3, d_k=24)
-assert_close(mine, read.weights[1][0, 3].cpu(), atol=1e-4, rtol=1e-3)
-signs = model.pieces(numbers)
-for row in (7, 29):
-    best = mine[row].argmax()
-    print(
-        f"{signs[row]} ({row}) looks at {signs[best]} ({best}): {mine[row, best]:.2f}"
-    )
-
-# %% [markdown]
-r"""
-All 30 · 30 weights agree. This head looks at the character before. What will that be good for?
-
-## 2 · What does it say?
+`open_model` builds the model that lies in a folder, here `writer.FOLDER`. It is a Llama of width 96. It has 4 layers of 4 heads, each 24 wide; two heads share keys and values (11b). Layers and heads count from 0. Its tokens are characters, behind a start token.
 """
 
 # %%
 predict("never_seen_name")
 
-
 # %%
-def what_next(text):
-    with torch.no_grad():
-        logits = model(to_device(model.numbers(text))[None]).logits[0, -1].cpu()
-    p = logits.softmax(-1)
-    best = model.pieces(p.argmax()[None])[0]
-    print(f"{text!r}: {best!r} has {p.max():.2f}, 'a' {p[a]:.2f}")
-    return p
-
-
-a = model.numbers("a")[-1]
-assert what_next(text)[a] > 0.99
-_ = what_next("A Mumpel is a class. The Wibk")  # the control
-_ = what_next("2 + 3 = ")
+model = open_model(writer.FOLDER)
+a = model.numbers("a")[-1]  # numbers: a text's tokens; this is the token a
+for name in ("Wibkat", "Mumpel"):
+    tokens = to_device(model.numbers(f"A {name} is a class. The Wibk"))
+    p = model(tokens[None]).logits[0, -1].softmax(-1).cpu()
+    print(f"{name}: p(a) = {p[a]:.2f}")
 
 # %% [markdown]
 r"""
-Without Wibkat *a* gets little. The sum is wrong: it knows spelling.
-
-It was trained here, in a quarter of an hour: on 06e's manual, partly with an invented name for a repeated word, and on random signs said twice. It needs 1.98 bits per character (06e's 5-gram count 2.17), and copies the fifth letter of 161 of 200 invented names. Far behind 128 characters, its longest text, it falls apart ([evidence](evidence/13_todays_models_evidence.ipynb)).
-
-## 3 · Layer by layer
-
-Read the row of the last *k* behind each layer as if the model ended there: the **logit lens**. We print the share of *a*, and its *lead*: its logit minus the best other.
+Did the model copy it? Then the *a* must be gone when another name stands in the first sentence. This is the **control**, and there *a* has «0.07». One name can be luck, so we ask 200: Wibkat, Mumpel and 198 of six random letters. In the control each first sentence has the next name. A guess among 26 letters would be right for 8.
 """
 
-# %% [markdown] tags=["exercise:read_early"]
-# Write it: what stands between the last layer and the logits?
+# %%
+letters = torch.randint(26, (198, 6), generator=torch.Generator("cpu").manual_seed(0))
+names = ["".join(chr(97 + i) for i in row).capitalize() for row in letters.tolist()]
+names = ["Wibkat", "Mumpel", *names]
+
+
+def tokens_of(first, second):  # two lists of names: tokens (names, 30)
+    pairs = zip(first, second, strict=True)
+    said = [f"A {one} is a class. The {two[:4]}" for one, two in pairs]
+    return to_device(torch.stack([model.numbers(text) for text in said]))
+
+
+def count_right(logits):  # (200, 97): how many of the 200 are right
+    return (logits.argmax(-1) == answers).sum().item()
+
+
+texts, controls = tokens_of(names, names), tokens_of(names[1:] + names[:1], names)
+answers = texts[:, 7].cpu()  # the fifth letter of each name
+whole, control = (model(x).logits[:, -1].cpu() for x in (texts, controls))
+print(f"right: {count_right(whole)}; with another name: {count_right(control)}")
+
+# %% tags=["proof"]
+assert 150 < count_right(whole) < 170 and count_right(control) < 10
+
+# %% [markdown]
+r"""
+It copies «160» names, and misses one in five; we keep all 200. Why can it copy? It was trained on Python's manual, and in half of the pages an invented name replaced a word that comes back. There only copying helps.
+
+## 2 · After which layer?
+
+The residual stream (06a) has a row of 96 numbers at each position, and every layer adds to it. After the last layer a norm and a matrix make logits of it. What if the model ended earlier? Let the same norm and matrix read the stream after any layer: the **logit lens**.
+"""
 
 # %%
 predict("which_layer")
 
-
 # %%
-def share_and_lead(logits):
-    others = logits.clone()
-    others[a] = -torch.inf
-    return f"{logits.softmax(-1)[a]:.2f}, lead {logits[a] - others.max():4.1f}"
-
-
-early = yours("read_early")
+tensors = load_file(writer.FOLDER / "model.safetensors")  # of the file, by name
 gain, table = tensors["model.norm.weight"], tensors["lm_head.weight"]
-for layer, rows in enumerate(read.stream, start=-1):  # -1: as it comes in
-    logits = early(rows[0].cpu(), gain, table)[-1]
-    print(f"layer {layer:2}: {share_and_lead(logits)}")
-    ours = lens(model, read)[layer + 1, 0, -1].cpu()
-    assert_close(logits, ours, atol=1e-3, rtol=1e-4)
+read = model(texts, weights=True)  # also each layer's weights, and the stream
+after = read.stream[1:]  # after[layer] is (200, 30, 96); stream[0]: before layer 0
+
+
+def at_end(x):  # of rows (b, 30, 96) the logits (b, 97) at the last position
+    # rms_norm: divided by the root of the mean square, times gain (13a)
+    return F.rms_norm(x[:, -1].cpu(), (96,), gain, eps=1e-6) @ table.mT
+
+
+print("                p(a)  right")
+stages = ["before layer 0", *(f"after layer {i}" for i in range(4))]
+for stage, x in zip(stages, read.stream):
+    p = at_end(x)[0].softmax(-1)  # text 0 is the Wibkat's
+    print(f"{stage:15} {p[a]:.2f} {count_right(at_end(x)):6}")
+
+# %% tags=["proof"]
+assert_close(at_end(after[3]), whole, atol=1e-3, rtol=1e-4)
+assert count_right(at_end(after[1])) < 12 and count_right(at_end(after[2])) > 150
 
 # %% [markdown]
 r"""
-**"Each layer brings the answer a little nearer."** Layer 1 does not; layer 2 fetches it, layer 3 sharpens.
+**"Each layer brings the answer a little nearer."** No: after layer 1 the lens finds «5» of 200 letters, and after layer 2 it finds «162». Layer 3 makes the model surer of the Wibkat's.
 
-## 4 · Who fetched it?
+## 3 · At which position?
 
-*Do:* move the layer to 2, step through the heads. Then layer 1, head 3.
-"""
-
-# %%
-MachineExplorer(
-    lambda text: opened(model, text), [text, "A Wibkot is a class. The Wibk"]
-)
-
-# %% [markdown]
-r"""
-In the last row heads 1, 2 and 3 of layer 2 give ‹.99› to the *a* of Wibkat: **induction heads** ([13b](13b_induction.ipynb) lets you write them). It takes two looks: layer 1 writes into each row who stood before it; layer 2 asks who stands behind *k*, and finds the *a*.
-
-A map says where a head looks. `cut` lets a head add nothing: an **ablation**.
-"""
-
-# %%
-predict("cut_the_brightest")
-
-# %%
-left = without_each(model, text, int(a))  # a cut for every head by itself
-assert left[2].min() > 0.85 and left[1, 3] < 0.1
-inside_figures.without_heads(left)
-
-# %% [markdown]
-r"""
-.90 is left. **"So the head hardly matters."** Look at the lead:
-"""
-
-
-# %%
-def without(*heads):
-    with cut(model, heads), torch.no_grad():
-        logits = model(to_device(numbers)[None]).logits[0, -1]
-    print(heads, share_and_lead(logits))
-
-
-without()
-without((2, 1))
-without((2, 2))
-without((2, 3))
-
-# %%
-predict("how_many_cuts")
-
-# %%
-without((2, 1), (2, 2))
-without((2, 1), (2, 3))
-without((2, 2), (2, 3))
-
-# %% [markdown]
-r"""
-One cut takes half of the lead, and the share hides it. Two cost more than twice that.
-
-Which cell of the table surprises you? The row of the last *k* gives *a* nothing in layer 1's head 3, yet its cut leaves ‹.07›. What do layer 2's heads give to *a*, with it and without?
-"""
-
-# %%
-with cut(model, [(1, 3)]):
-    lost = opened(model, text)
-for seen in (read, lost):
-    print(*(f"{share:.2f}" for share in seen.weights[2][0, :, 29, 7].tolist()))
-
-# %% [markdown]
-r"""
-**"The head that looks at the answer finds it alone."** They find it worse. But «.57» and «.64» remain, so this is not all: a cut takes all that a head does.
-
-## 5 · Where is the answer?
-
-Take a second text, *Wibkot* for *Wibkat*, and put one of its rows in the place of ours: **activation patching**.
+Where does the letter stand before that? Take a second text, with Wibkot. Run ours up to some layer, replace one row of its stream by the other text's, and let the later layers go on. If the model now says *o*, this row carried the letter. This is **activation patching**.
 """
 
 # %%
 predict("row_to_carry")
 
 # %%
-other = "A Wibkot is a class. The Wibk"
-moved = exchanged(model, text, other)  # [1]: behind layer 1
-assert moved[1, 7] > 0.9 > 0.1 > moved[1, 29]
-assert moved[2, 29] > 0.9 > 0.1 > moved[2, 7]
-inside_figures.rows_exchanged(moved, model.pieces(numbers))
+changed = [f"{name[:4]}o{name[5]}" for name in names[:31]]  # 31 names, all with o
+others = tokens_of(changed, changed)
+other_after = model(others, weights=True).stream[1:]
+
+
+def patched(layer, position):
+    x = after[layer][:31].clone()
+    x[:, position] = other_after[layer][:, position]
+    for later in model.layers[layer + 1 :]:
+        x, _ = later(x)  # a layer returns its weights, too
+    return (at_end(x).argmax(-1) == others[:, 7].cpu()).float().mean()
+
+
+moved = torch.tensor([[patched(layer, i) for i in range(30)] for layer in range(4)])
+inside_figures.rows_exchanged(moved, model.pieces(texts[0].cpu()))
+
+# %% tags=["proof"]
+assert min(moved[1, 7], moved[2, 29]) > 0.6 > 0.1 > max(moved[1, 29], moved[2, 7])
 
 # %% [markdown]
 r"""
-Behind layers 0 and 1 the answer stands at place 7, where it was written; behind layer 2 in the last row, and nobody needs place 7 any more. Lens and patches agree.
+After layers 0 and 1 the letter stands at position 7, where it was written: this one row makes the model say *o* for about three names of four, nearly as many as it copies at all. After layer 2 only the last row does. So layer 2 moves the letter there, where the lens saw it.
 
-## 6 · Where does a head look that finds nothing?
+## 4 · Which heads?
+
+Only attention moves something from one position to another. So which heads look from the last position at position 7? We print their weights, the mean of 200 names:
 """
 
 # %%
-seen = opened(model, "Wq7$kLm zXg0")  # nothing repeats
-rests = seen.weights[2][0, :, 5:, 0].mean(-1)  # rows 5 to 12 on the start token
-print(*(f"{share:.2f}" for share in rests.tolist()))
+for layer, weights in enumerate(read.weights):  # (200, 4, 30, 30)
+    last = weights[:, :, -1, 7].mean(0).tolist()
+    print(f"layer {layer}:", *(f"{weight:.2f}" for weight in last))
 
 # %% [markdown]
 r"""
-Layer 2's heads find no copy, and give the start token «.40» to «.79»; even weights would give .11. Untaught, it became their sink. 13a's gpt-oss has sinks built in.
+Heads 1, 2 and 3 of layer 2 give the letter «0.74», «0.73» and «0.79» of their weight (the Wibkat's ‹.99›). Such heads, which find what followed an earlier copy, are called **induction heads** (13b).
 
-## 7 · Yours
-
-A folder of your own may hold any family of 13a's. Take two texts with equally many tokens and different answers, say two countries whose capital is asked. `cuts` takes a pass for each head, `rows` one for each layer and token.
+A table of weights, a **map**, says where a head looks. It does not say whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` the output of layer 2's head 1 is 0. This is an **ablation**.
 """
 
 # %%
-FOLDER = writer.FOLDER  # or "path/to/a/folder"
-TEXT = "A Wibkat is a class. The Wibk"
-OTHER = "A Wibkot is a class. The Wibk"
+predict("cut_the_brightest")
+
 
 # %%
-yours_now = open_model(FOLDER)
-print(described(yours_now).split("\n")[0])
-explorer = MachineExplorer(lambda t: opened(yours_now, t), [TEXT, OTHER])
-cuts = inside_figures.without_heads(without_each(yours_now, TEXT))
-rows = inside_figures.rows_exchanged(
-    exchanged(yours_now, TEXT, OTHER), opened(yours_now, TEXT).pieces
-)
-# write explorer, cuts or rows in a new cell to see it
+def without(*heads):  # pairs (layer, head): logits (200, 97)
+    with cut(model, heads):
+        return model(texts).logits[:, -1].cpu()
+
+
+print("without   p(a)  right")
+for head in (1, 2, 3):
+    logits = without((2, head))
+    print(f"head {head}: {logits[0].softmax(-1)[a]:7.2f} {count_right(logits):5}")
 
 # %% [markdown]
 r"""
+**"So the head hardly matters."** The Wibkat keeps «0.88» or more. But a probability near 1 cannot show a loss: from .999 to .95 the odds fall from 1,000 : 1 to 20 : 1. Therefore look at logits. The **logit difference** is the right token's logit minus the largest other; above 0 the answer is right.
+"""
+
+# %% [markdown] tags=["exercise:logit_difference"]
+# Write it, for a batch of texts.
+
+# %%
+difference = yours("logit_difference")
+print("without    Wibkat  mean of the names")
+for heads in [(), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3)]:
+    left = difference(without(*((2, head) for head in heads)), answers)
+    print(f"{heads!s:10} {left[0]:6.1f} {left.mean():6.1f}")
+
+# %% tags=["proof"]
+assert difference(whole, answers).mean() > 3.5 and left.mean() < -1 and left[0] < 0
+
+# %% [markdown]
+r"""
+Each single cut takes half of the Wibkat's «6.9», and its probability hid that. Any two take more than all of it. On the names the losses nearly add up: heads 1 and 3 take 1.8 and 4.1, and both together 5.9. So the heads share the work, and cutting one shows too little.
+
+## 5 · Which head of the early layers?
+
+Do only those heads matter that look at the letter?
+"""
+
+# %%
+predict("early_head")
+
+# %%
+left = torch.zeros(4, 4)
+for layer in range(4):
+    for head in range(4):
+        left[layer, head] = difference(without((layer, head)), answers).mean()
+inside_figures.without_heads(left)
+
+# %% tags=["proof"]
+assert left[1, 3] < 1.5 < 3 < min(left[0].min(), left[1, :3].min())
+
+# %% [markdown]
+r"""
+Head 3 of layer 1 leaves 0.7 of «4.2»; only one head of layer 2 is missed more. The other early heads leave at least 3.6. How can it matter without looking at the letter? Perhaps layer 2's heads need it to find the letter. What do they give to position 7, with it and without?
+"""
+
+# %%
+with cut(model, [(1, 3)]):
+    lost = model(texts, weights=True)
+for seen in (read, lost):
+    print(*(f"{weight:.2f}" for weight in seen.weights[2][:, :, -1, 7].mean(0).tolist()))
+
+# %% [markdown]
+r"""
+About half as much. Is this all the harm? Then the names must come back if layer 2 gets its old maps while head 3 of layer 1 stays cut. So write a layer out, with weights that come from outside:
+"""
+
+
+# %%
+def with_maps(x, layer, weights):  # weights (200, 4, 30, 30)
+    values = layer.attention.w_value(layer.before[0](x))  # before: its two norms
+    values = values.unflatten(-1, (2, 24)).repeat_interleave(2, dim=2)  # shared (11b)
+    mixed = weights @ values.transpose(1, 2)  # (200, 4, 30, 24)
+    x = x + layer.attention.w_output(mixed.transpose(1, 2).flatten(2))
+    return x + layer.feed_forward(layer.before[1](x))
+
+
+x = lost.stream[2]  # after layer 1, whose head 3 was cut
+for maps, weights in {"new": lost.weights[2], "old": read.weights[2]}.items():
+    y, _ = model.layers[3](with_maps(x, model.layers[2], weights))
+    print(f"{maps} maps: {count_right(at_end(y))} right")
+
+# %% tags=["proof"]
+assert count_right(at_end(y)) > 150 > 115 > count_right(without((1, 3)))
+
+# %% [markdown]
+r"""
+With the old maps all names are back, and a few more. **So for names this head works through the maps of layer 2: it tells later heads where to look.**
+
+## 6 · From the file
+
+What does head 3 of layer 1 look at? Compute its map from the file. The tensors `q_proj.weight` (96, 96) and `k_proj.weight` (48, 96) are stored as (out, in): 24 rows for each of 4 heads, and for each of 2 shared heads of keys. In such files rotary positions pair column $j$ with $j + d_k/2$: `rotary(q, pairing="half-split")`. Weights do not depend on values, so give `attend` the keys twice.
+"""
+
+# %% [markdown] tags=["exercise:head_weights"]
+# Write the weights of one head: its queries and keys, rotated; then `attend(…).weights`.
+
+# %%
+norm = tensors["model.layers.1.input_layernorm.weight"]
+x = F.rms_norm(after[0][0].cpu(), (96,), norm, eps=1e-6)  # the Wibkat's rows
+w_query = tensors["model.layers.1.self_attn.q_proj.weight"]
+w_key = tensors["model.layers.1.self_attn.k_proj.weight"]
+weights_of = yours("head_weights")
+for head in range(4):
+    mine = weights_of(x, w_query, w_key, head=head, d_k=24)
+    assert_close(mine, read.weights[1][0, head].cpu(), atol=1e-4, rtol=1e-3)
+    print(f"head {head}: {mine.diagonal(-1).mean():.2f}")
+
+# %% [markdown]
+r"""
+Your maps are the model's. The numbers are mean weights on the character before, and head 3 has «0.89». So each row can learn which character stands before it. At the last *k*, layer 2 can then look for a row with *k* before it, and finds the *a*. The map alone is no proof: head 0 looks there as much, and without it 3.8 are left.
+
+## 7 · Zeros in the file
+
+Is copying all that these heads do? In the file, a head's output passes 24 columns of `o_proj`, 04's output matrix. If they are 0, the head adds nothing. We write such files, open them again, now with 13a's `llm.py`, and let them read pages of the manual that were not in the training.
+"""
+
+# %%
+predict("which_zeros")
+
+
+# %%
+from carry import llm as carried
+
+
+def with_zeros(layer, heads):
+    changed = load_file(writer.FOLDER / "model.safetensors")
+    matrix = changed[f"model.layers.{layer}.self_attn.o_proj.weight"]
+    for head in heads:
+        matrix[:, 24 * head : 24 * head + 24] = 0
+    with TemporaryDirectory() as folder:
+        shutil.copy(writer.FOLDER / "config.json", folder)
+        save_file(changed, f"{folder}/model.safetensors")
+        return carried.open_model(folder)
+
+
+pages = topics.stream("test").unfold(0, 128, 256)  # 128 characters of every 256
+pages = F.pad(pages, (1, 0), value=96)  # behind a start token
+
+
+def bits_of(model):  # bits per character: nats divided by ln 2 (06e)
+    logits = model(pages[:, :-1]).flatten(0, 1)
+    return F.cross_entropy(logits, pages[:, 1:].flatten()).item() / 0.6931
+
+
+# %% tags=["nbval-ignore-output"]
+found, paid = {}, {}
+print("zeros in            names  bits")
+for layer, heads in ((0, []), (1, [3]), (2, [1, 2, 3]), (3, [1, 2, 3])):
+    one = found[layer] = with_zeros(layer, heads)
+    paid[layer] = count_right(one(texts.cpu())[:, -1]), bits_of(one)
+    where = f"layer {layer}, {heads}" if heads else "nothing"
+    print(f"{where:19} {paid[layer][0]:5}  {paid[layer][1]:.2f}")
+
+# %% tags=["proof"]
+assert paid[2][0] < 10 < 80 < paid[1][0] < 120 < 145 < paid[3][0]
+assert paid[2][1] < paid[0][1] + 0.12 < paid[0][1] + 0.17 < paid[3][1] < paid[1][1] - 0.1
+
+# %% [markdown]
+r"""
+Without head 3 of layer 1 each character costs nearly half a bit more, so this head is needed for spelling at large. Without layer 2's three heads the names are gone, and a character costs less than a tenth of a bit more. Would any three heads be missed so little? No: as many zeros in layer 3 leave the names, and cost a quarter of a bit.
+
 ## In real work
 
-`hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a folder; all above needs no network. In transformers a *hook*, a function that runs before a module, cuts a head (`d_v` is the file's head_dim, `theirs` the model, `tokens` a text's):
+How does `cut` do it? With a **hook**: a function that torch calls before a module, and that may change what goes in. It fits any model in plain torch, such as `llm.py`'s, whose modules are named like the file's tensors. Guess the last line.
+"""
 
-```python
-def silence(module, given):  # before the output matrix
-    (outputs,) = given
-    heads = outputs.unflatten(-1, (-1, d_v)).clone()
-    heads.select(-2, head).zero_()
-    return (heads.flatten(-2),)
+# %%
+theirs = found[0]  # with no zeros
+wibkat = texts[:1].cpu()
+
+
+def silence(module, inputs):
+    outputs = inputs[0].clone()  # of all heads, side by side: (b, n, 96)
+    outputs[..., 72:96] = 0  # head 3
+    return (outputs,)
+
+
+def p_of_a():
+    return f"{theirs(wibkat)[0, -1].softmax(-1)[a]:.2f}"
 
 
 part = theirs.get_submodule("model.layers.1.self_attn.o_proj")
 handle = part.register_forward_pre_hook(silence)
-changed = theirs(tokens).logits
-handle.remove()  # or every later call is cut, too
-```
+print("cut", p_of_a())
+print("next call", p_of_a())
+handle.remove()
 
-The bug that people meet is the hook that stays. In a batch padded on the left, count from the end.
+# %% [markdown]
+r"""
+A hook stays until it is removed, so every later call is cut, too. And an error on the way skips the last line. `finally` runs even then:
+"""
+
+
+# %%
+@contextmanager
+def hooked(module, hook):
+    handle = module.register_forward_pre_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+try:
+    with hooked(part, silence):
+        assert_close(theirs(wibkat)[0, -1], without((1, 3))[0], atol=1e-3, rtol=1e-4)
+        raise ValueError("an error on the way")
+except ValueError:
+    print("after an error", p_of_a())
+
+# %% [markdown]
+r"""
+Inside, the hook gives the logits of `cut`. After the error the model is whole.
+
+## To carry away
+
+`llm.py` opens a folder, with the logits of the library's `open_model`, and writes with a cache (06c):
+"""
+
+# %%
+assert_close(theirs(texts.cpu())[:, -1], whole, atol=1e-3, rtol=1e-4)
+show_source(carried.open_model, carried.write)
+
+# %% [markdown]
+r"""
+Every tensor of the file must find a module of its name, or an error names it. For a model of your own, `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a folder. Take two texts with equally many tokens and different answers, such as two countries whose capital is asked. Then patch and cut, with its `head_dim` in place of 24.
 
 ## The Wibkat once more
 """
 
 # %%
-of_one_head = 4 * 24 * 96  # its rows or columns of q, k, v, o
-print(f"{of_one_head:,} of {sum(p.numel() for p in model.parameters()):,}")
-with cut(model, [(1, 3)]):
-    _ = what_next(text)
-_ = what_next(text)
+for layer in (0, 2):  # as published; zeros in layer 2
+    more = carried.write(found[layer], texts[0].cpu(), 4)
+    print("The Wibk" + "".join(model.pieces(torch.tensor(more))))
 
 # %% [markdown]
 r"""
-Without what these «9,216» numbers make (half of them serve head 2, too) *a* has «.07», as if Mumpel stood there. They mark who stood before; layer 2's heads fetch the row with the mark. What else they do we did not find out.
+None of the 424,992 numbers knows the name, since it stands in the text. Three heads of layer 2 fetch its letter, and head 3 of layer 1 shows them where. Without the three the model writes another word.
 
-**To remember.** A map shows where a head looks, a lens what a row says, a cut or a patch what the answer depends on.
+**To remember.** A map shows where a head looks; only a change shows what depends on it.
 
-- A head's weights: rows of two matrices, a turn, `attend`.
-- Judge a cut by logits: a share near 1 hides it.
-- What finds nothing here rests on the first token.
+- A lens says after which layer an answer shows, a patch at which position.
+- Judge cuts by the logit difference, on many texts, and cut several heads together.
+- An early head can act through the maps of later ones.
+- Test also what a change should leave alone.
 
-**Sources.** nostalgebraist 2020, "interpreting GPT: the logit lens"; Meng et al. 2022 (arXiv:2202.05262); Michel et al. 2019 (arXiv:1905.10650); Xiao et al. 2023 (arXiv:2309.17453). Text: Python's manual, © Python Software Foundation, PSF License. Recipe, seeds: [evidence](evidence/13_todays_models_evidence.ipynb).
+**Sources.** nostalgebraist 2020, "interpreting GPT: the logit lens"; Meng et al. 2022 (arXiv:2202.05262); Michel et al. 2019 (arXiv:1905.10650); Olsson et al. 2022 (arXiv:2209.11895). Text: Python's manual, © Python Software Foundation, PSF License. Recipe, seeds: [evidence](evidence/13_todays_models_evidence.ipynb).
 
 **Next**: the [exercises](exercises/13_todays_models.ipynb), with eight programs found in the wild.
 """

@@ -70,10 +70,6 @@ def _one_slice(x: Tensor, w_query: Tensor, w_key: Tensor, head: int, d_k: int) -
     return attend(q, k, k, mask=causal(x.shape[0])).weights
 
 
-def _read_with_linear(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
-    return F.linear(x * (x.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * gain, table)
-
-
 def _layer_by_einsum(
     tokens: Tensor, table: Tensor, gains: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor,
     w_output: Tensor, head_gains: Tensor, window: int,
@@ -313,12 +309,19 @@ RIGHT = {
         _by_adding,
         lambda table, length: table[length:, 1 : length + 1].trace() / length,
     ),
-    "head_weights": (_one_slice, asked._all_heads, _head_by_hand),
-    "read_early": (
-        _read_with_linear,
-        asked._read_by_hand,
-        lambda x, gain, table: torch.rsqrt(x.pow(2).mean(1, True) + 1e-6) * (x @ (table * gain).T),
+    "logit_difference": (
+        asked._one_by_one,
+        lambda logits, answers: (
+            logits[torch.arange(len(logits)), answers]
+            - logits.masked_fill(F.one_hot(answers, logits.shape[1]).bool(), -torch.inf).max(-1).values
+        ),
+        lambda logits, answers: torch.where(
+            logits.argmax(1) == answers,
+            logits.topk(2).values.diff(dim=1)[:, 0].neg(),
+            logits.gather(1, answers[:, None])[:, 0] - logits.amax(1),
+        ),
     ),
+    "head_weights": (_one_slice, asked._all_heads, _head_by_hand),
     "logits_of": (_layer_by_einsum, asked._head_by_head, _layer_by_torch),
     "read_prompt": (_prompt_token_by_token, asked._prompt_at_once, _prompt_in_chunks),
     "read_window": (_window_token_by_token, _window_in_chunks, _window_with_a_short_cache),

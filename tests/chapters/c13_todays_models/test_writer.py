@@ -1,10 +1,10 @@
 """The model that comes with the course: what it was trained on, that others open it, too, that it copies; and
-part 13c's last cells on a folder of every family."""
+its instruments on a folder of every family."""
 
 import re
+from contextlib import contextmanager
 from importlib.util import find_spec
 
-import nbformat
 import pytest
 import torch
 from torch.testing import assert_close
@@ -67,14 +67,17 @@ def test_the_hook_that_the_part_shows_cuts_a_head_of_theirs(model):
     from transformers import AutoModelForCausalLM
 
     text = (ROOT / "notebooks" / "source" / "13c_open_a_model.py").read_text("utf-8")
-    shown = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    session = {"contextmanager": contextmanager}
+    exec(re.search(r"def silence\(.*?\n\n\n", text, re.DOTALL)[0], session)
+    exec(re.search(r"@contextmanager\ndef hooked\(.*?\n\n\n", text, re.DOTALL)[0], session)
     theirs, numbers = AutoModelForCausalLM.from_pretrained(writer.FOLDER).eval(), model.numbers(TEXT)
-    session = {"theirs": theirs, "tokens": numbers[None], "head": 3, "d_v": 24}
+    part = theirs.get_submodule("model.layers.1.self_attn.o_proj")
     with torch.no_grad():
-        exec(shown, session)
+        with session["hooked"](part, session["silence"]):
+            changed = theirs(numbers[None]).logits
         with cut(model, [(1, 3)]):
             ours = model(numbers[None].to(model.norm.weight.device)).logits.cpu()
-        assert_close(session["changed"], ours, atol=1e-4, rtol=1e-4)
+        assert_close(changed, ours, atol=1e-4, rtol=1e-4)
         whole = model(numbers[None].to(model.norm.weight.device)).logits.cpu()
         assert_close(theirs(numbers[None]).logits, whole, atol=1e-4, rtol=1e-4)  # the hook is gone
 
@@ -178,13 +181,6 @@ def test_the_stored_runs_say_what_the_part_says():
     assert all(row["copied"]["24"] < 0.05 for row in of_kind["manual"])
 
 
-def own_cells():
-    """The code of section 7, which is for a folder of the learner's own."""
-    notebook = nbformat.read(ROOT / "notebooks" / "13c_open_a_model.ipynb", 4)
-    first = next(i for i, cell in enumerate(notebook.cells) if cell.source.startswith("FOLDER = "))
-    return notebook.cells[first].source, notebook.cells[first + 1].source
-
-
 def unlike(model, one, others):
     """The first of the others that has another answer."""
 
@@ -196,7 +192,7 @@ def unlike(model, one, others):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", "vit", "gpt_oss"])
-def test_the_parts_last_cells_run_on_a_folder_of_each_family(name, tmp_path):
+def test_its_instruments_run_on_a_folder_of_each_family(name, tmp_path):
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed: a test dependency that the GPU kit does not carry")
     place = peers.folder(name, tmp_path)
@@ -212,18 +208,14 @@ def test_the_parts_last_cells_run_on_a_folder_of_each_family(name, tmp_path):
         return
     other = unlike(open_model(place), one, others)
     texts = [" ".join(map(str, row.tolist())) for row in (one, other)]
-    given, cell = own_cells()
-    session = {
-        "writer": writer, "inside_figures": inside_figures, "MachineExplorer": MachineExplorer,
-        "open_model": open_model, "opened": opened, "without_each": without_each, "exchanged": exchanged,
-        "described": __import__("lesson_lib.models.pretrained", fromlist=["described"]).described,
-    }  # fmt: skip
-    exec(given, session)
-    session |= {"FOLDER": place, "TEXT": texts[0], "OTHER": texts[1]}
-    exec(cell, session)
-    model = session["yours_now"]
+    model = open_model(place)
+    explorer = MachineExplorer(lambda text: opened(model, text), texts)
     maps = len(model.layers) * model.options.n_heads
-    assert f"Overview of {maps} maps" in session["explorer"].drawing.value
-    assert "would<br>say" in session["explorer"].drawing.value
-    assert session["cuts"].png().startswith(b"\x89PNG") and session["rows"].png().startswith(b"\x89PNG")
+    assert f"Overview of {maps} maps" in explorer.drawing.value and "would<br>say" in explorer.drawing.value
+    moved = exchanged(model, *texts)
+    for picture in (
+        inside_figures.without_heads(without_each(model, texts[0])),
+        inside_figures.rows_exchanged(moved, opened(model, texts[0]).pieces),
+    ):
+        assert picture.png().startswith(b"\x89PNG")
     HeadExplorer(opened(model, texts[0]).weights[0][0], texts[0].split(), sinks=model.options.sinks)

@@ -1,8 +1,7 @@
 """What of the questions in 13c_open_a_model.md is code."""
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -13,13 +12,7 @@ from lesson_lib.masks import causal
 from lesson_lib.positions import rotary
 
 
-def head_weights(
-    x: Float[Tensor, "n d"],
-    w_query: Float[Tensor, "h_dk d"],
-    w_key: Float[Tensor, "g_dk d"],
-    head: int,
-    d_k: int,
-) -> Float[Tensor, "n n"]:
+def head_weights(x, w_query, w_key, head, d_k):
     shared = len(w_query) // len(w_key)
     own, others = head * d_k, head // shared * d_k
     q = x @ w_query[own : own + d_k].mT
@@ -42,24 +35,6 @@ def _file(seed: int, n: int, h: int, g: int, head: int, d: int = 6, d_k: int = 4
     }  # fmt: skip
 
 
-def read_early(
-    x: Float[Tensor, "n d"],
-    gain: Float[Tensor, " d"],
-    table: Float[Tensor, "n_tokens d"],
-) -> Float[Tensor, "n n_tokens"]:
-    return F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT
-
-
-def _read_by_hand(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
-    normed = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * gain
-    return torch.einsum("nd,td->nt", normed, table)
-
-
-def _rows(seed: int, n: int, d: int, n_tokens: int, by: float = 3.0, draw: Draw = drawn) -> Case:
-    gain = draw(seed + 1, d).abs() + 0.5
-    return {"x": by * draw(seed, n, d), "gain": gain, "table": draw(seed + 2, n_tokens, d)}
-
-
 def head_weights_2(
     x: Float[Tensor, "n d"],
     w_query: Float[Tensor, "h_dk d"],
@@ -80,21 +55,37 @@ def _head(seed: int, n: int, heads: int, head: int, window: int) -> Case:
     }  # fmt: skip
 
 
-def read_early_2(
-    before: Float[Tensor, "n d"],
-    after: Float[Tensor, "n d"],
-    gain: Float[Tensor, " d"],
-    table: Float[Tensor, "n_tokens d"],
-) -> Float[Tensor, "n n_tokens"]:
-    early, late = (F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT for x in (before, after))
-    return late - early
+def logit_difference(logits, answers):
+    right = logits.gather(1, answers[:, None])
+    others = logits.scatter(1, answers[:, None], -torch.inf)
+    return right[:, 0] - others.amax(1)
 
 
-def _two(seed: int, n: int, d: int, n_tokens: int) -> Case:
-    return {
-        "before": 2 * drawn(seed, n, d), "after": 3 * drawn(seed + 1, n, d),
-        "gain": drawn(seed + 2, d).abs() + 0.5, "table": drawn(seed + 3, n_tokens, d),
-    }  # fmt: skip
+def _one_by_one(logits: Tensor, answers: Tensor) -> Tensor:
+    rows = []
+    for row, answer in zip(logits, answers.tolist(), strict=True):
+        rows.append(row[answer] - torch.cat((row[:answer], row[answer + 1 :])).max())
+    return torch.stack(rows)
+
+
+def _texts(seed: int, n: int, n_tokens: int, draw: Draw = drawn) -> Case:
+    answers = torch.randint(n_tokens, (n,), generator=torch.Generator("cpu").manual_seed(seed), device="cpu")
+    return {"logits": 3 * draw(seed, n, n_tokens), "answers": answers}
+
+
+def logit_difference_2(
+    logits: Float[Tensor, "n n_tokens"], right: Int[Tensor, " n"], wrong: Int[Tensor, " n"]
+) -> Float[Tensor, " n"]:
+    def pick(tokens):
+        return logits.gather(1, tokens[:, None])[:, 0]
+
+    return pick(right) - pick(wrong)
+
+
+def _named(seed: int, n: int, n_tokens: int) -> Case:
+    given = _texts(seed, n, n_tokens)
+    right = given.pop("answers")
+    return given | {"right": right, "wrong": (right + 1) % n_tokens}
 
 
 CODE = {
@@ -115,27 +106,21 @@ CODE = {
             lambda: [_head(5, 5, 3, 2, 2), _head(9, 4, 2, 0, 1)],
         ),
     ),
-    "read_early": Code(
-        solution=read_early,
+    "logit_difference": Code(
+        solution=logit_difference,
         cases=(
-            lambda: [
-                {
-                    "x": table([[3, 4]]),
-                    "gain": torch.ones(2, device="cpu"),
-                    "table": table([[1, 0], [0, 1]]),
-                }
-            ],
-            lambda: [_rows(3, 1, 4, 7), _rows(5, 3, 4, 7)],
-            lambda: [_rows(7, 5, 6, 3), _rows(9, 2, 4, 3, by=1e-3)],
+            lambda: [{"logits": table([[1, 5, 3]]), "answers": torch.tensor([1], device="cpu")}],
+            lambda: [{"logits": table([[4, 2, 7]]), "answers": torch.tensor([0], device="cpu")}],
+            lambda: [_texts(3, 4, 7), _texts(5, 3, 5), _texts(8, 6, 3)],
         ),
-        reference=_read_by_hand,
-        hidden=lambda draw: [_rows(21, 4, 6, 5, draw=draw), _rows(31, 2, 8, 9, draw=draw)],
+        reference=_one_by_one,
+        hidden=lambda draw: [_texts(21, 4, 6, draw), _texts(31, 5, 9, draw)],
     ),
-    "read_early_2": Code(
-        solution=read_early_2,
+    "logit_difference_2": Code(
+        solution=logit_difference_2,
         cases=(
-            lambda: [_two(1, 1, 4, 3)],
-            lambda: [_two(5, 4, 6, 5)],
+            lambda: [_named(1, 1, 5)],
+            lambda: [_named(5, 4, 7), _named(9, 3, 4)],
         ),
     ),
 }
