@@ -227,6 +227,7 @@ def open_model(folder, dtype=torch.float32):
     if not files:
         raise FileNotFoundError(f"{folder} has no .safetensors")
     for file in files:
+        # old files store the speeds of rotary's clocks, inv_freq; they are computed here
         tensors |= {name: x.to(dtype) for name, x in load_file(file).items() if "inv_freq" not in name}
     if config.tied:
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]

@@ -37,7 +37,7 @@
 #
 # [one_back]
 # says = "rotary positions let a head find a distance: with one and the same query and key for all tokens the score is highest one back, and the model still copies"
-# motive = "By what does layer 0 find the token before?"
+# motive = "How does layer 0 find the token before?"
 # shown = "by_distance"
 # action = "copied(same, 24)"
 #
@@ -49,7 +49,7 @@
 #
 # [keys]
 # says = "layer 1's keys, and nothing else in it, read what layer 0 wrote: K-composition"
-# motive = "Where in layer 1 is it read?"
+# motive = "Do queries, keys or values read it?"
 # shown = 'for name, rest, for_keys in ('
 # action = "model.look(1, rest, for_keys)"
 #
@@ -70,7 +70,7 @@
 r"""
 {title}
 
-Random tokens, each of them one character. Some have come already:
+Nine tokens of a text, each of them one character. Some have come already:
 
     k f w a c m k f w
 
@@ -169,7 +169,7 @@ for text in induction.said_twice(generator, batch=2):
 
 # %% [markdown]
 r"""
-The model has two layers of attention with one head each, and nothing else:
+The model has two layers of attention with one head each, no norm and no feed-forward network:
 """
 
 
@@ -202,9 +202,9 @@ class Copier(nn.Module):
 
 # %% [markdown]
 r"""
-What a layer finds is added to the rows (the residual connection, 06a). Keys are made from `for_keys`, which is `x` until section 4; there we come to `cut`, too.
+What a layer finds is added to the rows (the residual connection, 06a). Two tokens can stand in 48 numbers without halves, in different directions. Keys are made from `for_keys`, which is `x` until section 4; there we come to `cut`, too.
 
-The loss asks for the second half alone, from its second token on, because nothing before can be known from the text:
+The loss asks for the second half alone, from its second token on, because the first half is random. In a batch all pieces are equally long.
 """
 
 
@@ -246,7 +246,7 @@ assert quick() or copied(model, 24) > 0.9
 
 # %% [markdown]
 r"""
-A guess among 64 has a loss of $\ln 64 = 4.16$. For a hundred steps the loss hardly leaves it, then it falls to nearly nothing. (Why it waits we have not tested.) **"It knows the texts by heart."** The last line says no: these pieces are new, and nearly all tokens are right. A guess would be right in 0.016.
+A guess among 64 has a loss of $\ln 64 = 4.16$. For a hundred steps the loss hardly leaves it, then it falls to nearly nothing. **"It knows the texts by heart."** The last line says no: these pieces are new, and nearly all tokens are right. A guess would be right in 0.016.
 
 ## 3 · Which head does it?
 
@@ -268,7 +268,7 @@ r"""
 Layer 0 looks at 14, the token before. Layer 1 looks at 5, the token behind the first copy.
 </details>
 
-Each head has a bright stripe: layer 0 one below the diagonal, layer 1 ten below it, since $15 - 5 = 11 - 1$. (In the first half layer 1 has nothing to find, and looks here and there.) A head like layer 0's is called a **previous-token head**. An **induction head** looks at the token behind the earlier copy of its own, and copies it. Large models have thousands of heads, too many to look at. So make a number of the second stripe.
+Each head has a bright stripe: layer 0 one below the diagonal, layer 1 ten below the diagonal, since $15 - 5 = 11 - 1$. A head like layer 0's is called a **previous-token head**. An **induction head** looks at the token that followed an earlier copy of its own, because the two match, and copies it. Large models have thousands of heads, too many to look at. So we turn the second stripe into a number.
 """
 
 # %% [markdown] tags=["exercise:prefix_matching"]
@@ -287,7 +287,7 @@ assert quick() or maps[0].diagonal(-1)[10:].mean() > 0.6
 r"""
 Layer 1 gives the tokens behind the first copies nearly all of its weight, layer 0 nearly none.
 
-By what does layer 0 find the token before? By hand it was a mask. Here queries and keys are turned, so an attention score depends on the two tokens and on their distance (05b). Is the distance enough? In a copy of the model every token gets the same query in layer 0, the mean one, and the same key:
+How does layer 0 find the token before? By hand a mask did it. Here queries and keys are turned, so an attention score depends on the two tokens and on their distance (05b). Is the distance enough? In a copy of the model every token gets the same query in layer 0, the mean one, and the same key:
 """
 
 # %%
@@ -297,7 +297,7 @@ with torch.no_grad():
         w.bias.copy_(w(model.embed.weight).mean(0))
         w.weight.zero_()
     q, k = (rotary(w.bias.expand(30, -1)) for w in same.layers[0][:2])  # 30 tokens
-    by_distance = (q[-1] @ k.T / 48**0.5).flip(0)  # the last query's attention scores
+    by_distance = (q[-1] @ k.T / 48**0.5).flip(0)  # entry j: the score j back
 print("the highest:", by_distance.argmax().item(), "back")
 print(f"right, pieces of 24: {copied(same, 24):.1f}")
 
@@ -325,7 +325,7 @@ assert quick() or max(copied(model, 24, cut=0), copied(model, 24, cut=1)) < 0.15
 
 # %% [markdown]
 r"""
-Hardly any are right, whichever layer is cut. **"The head that looks at the copied token copies alone."** Look at it while layer 0 is cut:
+Hardly any are right, whichever layer is cut: without layer 0 about as many as by a guess among the 24 tokens of a piece, without layer 1 as by one among all 64. **"The head that looks at the copied token copies alone."** Look at it while layer 0 is cut:
 """
 
 # %% tags=["trained"]
@@ -339,7 +339,7 @@ assert quick() or matching(both[1], 11) < 0.3
 
 # %% [markdown]
 r"""
-The stripe is gone: layer 1 no longer finds the position, so it needs what layer 0 wrote. Where in layer 1 is it read? By hand only the keys were made of it. So give the cut rows (`bare`) to layer 1's keys alone, and then to everything but its keys:
+The stripe is gone: layer 1 no longer finds the position, so it needs what layer 0 wrote. Do queries, keys or values read it? By hand only the keys did. So give the cut rows (`bare`) to layer 1's keys alone, and then to everything but its keys:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -360,7 +360,7 @@ assert quick() or shares["keys"] < 0.15 < 0.9 < shares["all but keys"]
 
 # %% [markdown]
 r"""
-With cut rows for the keys the copying is gone; with cut rows everywhere else nothing is lost. So training found our two looks: layer 0 writes who stood before, and layer 1's keys need it, nothing else does. The sources call this **K-composition**.
+With cut rows for the keys the copying is gone; with cut rows everywhere else nothing is lost. So training found our two looks: layer 0 writes who stood before, and only layer 1's keys need it. That one layer writes what a later one's keys read is called **K-composition**.
 
 ## 5 · A second model
 
@@ -395,13 +395,17 @@ assert quick() or copied(other, 24, cut=0) > 0.9
 
 # %% [markdown]
 r"""
-Nothing is lost. So its layer 1 cannot ask who stands after a token. What else can it go by? In its training the right token always stood 23 positions back. If it knows nothing but this distance, it must fail at other lengths:
+Nothing is lost. So its layer 1 need not ask who stands after a token. What else can it go by? In its training the right token always stood 23 positions back. If it knows nothing but this distance, it must fail at other lengths:
 """
 
 # %%
 print("pieces of  18  24  28")
 for name, each in (("6 to 24", model), ("24 only", other)):
     print(f"{name:9}", *(f"{copied(each, n):.1f}" for n in (18, 24, 28)))
+some = induction.said_twice(generator, 16, shortest=28, longest=28)
+with torch.no_grad():
+    far = other(to_device(some))[1][1].mean(0).diagonal(-23)[5:].mean().item()
+print(f"24 only, pieces of 28: weight {far:.1f} on 23 back")
 
 # %% tags=["proof"]
 assert quick() or max(copied(other, n) for n in (18, 28)) < 0.05
@@ -409,7 +413,7 @@ assert quick() or min(copied(model, n) for n in (18, 24, 28)) > 0.95
 
 # %% [markdown]
 r"""
-It fails at both: it looks 23 back, whatever stands there. (In pieces of 12 or less nothing stands 23 back. Then it looks elsewhere, and hits at times.) In pieces of 24 an induction head looks 23 back, too, so their maps are alike. The first model copies pieces of 28, longer than any of its training.
+It fails at both: it looks 23 back, whatever stands there. In pieces of 24 an induction head looks 23 back, too, so their maps are alike. The first model copies pieces of 28, longer than any of its training.
 
 **A matching score finds candidates. To test a head's name, cut what it should need, and change the length.**
 
@@ -429,29 +433,33 @@ assert quick() or copied(silent, 24) < 0.3
 
 # %% [markdown]
 r"""
-To zero hardly any are right: by this cut the second model needs layer 0, too. But the cut takes two things: what layer 0 says of each token, and the row that it adds to all of them alike. The cut to the mean puts the second back, and nothing is missing. So layer 1 needs this common row, and no message.
+To zero hardly any are right: by this cut the second model needs layer 0, too. But the cut takes two things: what layer 0 says of each token, and the row that it adds to all of them alike. The cut to the mean puts the second back, and nothing is missing. So layer 1 needs this row, the same for all, and nothing about single tokens. (What for, we have not tested.)
 
 ## To carry away
 
-Your matching score needs nothing of a model but its tables of weights, for a text of random tokens said twice. The course's small writer, which 13c opens, has 4 layers with 4 heads each. Its texts begin with a start token, which we crop:
+Your matching score needs nothing of a model but its tables of weights, for a text of random tokens said twice. A small language model of this course, which 13c opens, has 4 layers with 4 heads each. Its texts begin with a start token, which we crop. And since one length can deceive, we take two:
 """
 
 
 # %%
-def matching_scores(tables, length):  # for each layer (b, heads, n, n): a score for each head
-    return [[matching(one, length).item() for one in heads.mean(0)] for heads in tables]
+def matching_scores(tables, length, score):  # tables: a (b, heads, n, n) for each layer
+    return [[score(one, length).item() for one in heads.mean(0)] for heads in tables]
 
 
-big = open_model(writer.FOLDER)
-some = writer.said_twice(generator, 16, shortest=24, longest=24)
-with torch.no_grad():
-    read = big(to_device(some), weights=True).weights  # True: keep the tables
-for layer, row in enumerate(matching_scores([t[..., 1:, 1:].cpu() for t in read], 24)):
-    print(f"layer {layer}:", *(f"{one:.1f}" for one in row))
+big, found = open_model(writer.FOLDER), {}
+for length in (18, 24):
+    some = writer.said_twice(generator, 16, shortest=length, longest=length)
+    with torch.no_grad():
+        read = big(to_device(some), weights=True).weights  # True: keep the tables
+    tables = [table[..., 1:, 1:].cpu() for table in read]
+    found[length] = matching_scores(tables, length, matching)
+for layer, rows in enumerate(zip(*found.values(), strict=True)):
+    told = ["  ".join(f"{one:.1f}" for one in row) for row in rows]
+    print(f"layer {layer}:", "  |  ".join(told))
 
 # %% [markdown]
 r"""
-Sixteen numbers, and layer 2 stands out: its four heads are the candidates, and 13c cuts them. Take these two functions with you. (A model must hand out its weights, and fast kernels keep none, 11b. The layers of `notebooks/carry/attention.py` hand them out.)
+Left 18, right 24: at both lengths layer 2 stands out. Its four heads are the candidates, and 13c cuts them. Take these two functions with you. (A model must hand out its weights; fast kernels keep none, 11b.)
 
 ## The nine tokens once more
 
@@ -492,7 +500,7 @@ By hand and trained: *a*, and the piece from its second token on. With layer 0 c
 - A matching score finds a head; a cut and another length show what it does.
 - A cut to zero takes more than the message; try the mean.
 
-**Sources.** Elhage et al. 2021, "A mathematical framework for transformer circuits"; Olsson et al. 2022 (arXiv:2209.11895), who find such heads in language models, formed within a short span of training. The same in a Llama, with three seeds: [evidence](evidence/13_todays_models_evidence.ipynb).
+**Sources.** Elhage et al. 2021, "A mathematical framework for transformer circuits"; Olsson et al. 2022 (arXiv:2209.11895), who find such heads in language models, formed within a short span of training. The same in a larger network, with three seeds: [evidence](evidence/13_todays_models_evidence.ipynb).
 
 **Next**: [13c · What is in a model on my disk?](13c_open_a_model.ipynb)
 """
