@@ -147,7 +147,7 @@ assert 150 < count_right(whole) < 170 and count_right(control) < 10
 
 # %% [markdown]
 r"""
-It copies «160» names, and misses one in five; we keep all 200. Why can it copy? It was trained on Python's manual, and in half of the pages an invented name replaced a word that comes back. There only copying helps.
+It copies «160» names, and misses one in five; we keep all 200. It was trained on Python's manual, and in half of the pages an invented name replaced a word that comes back. There only copying helps.
 
 ## 2 · After which layer?
 
@@ -181,7 +181,7 @@ assert count_right(at_end(after[1])) < 12 and count_right(at_end(after[2])) > 15
 
 # %% [markdown]
 r"""
-**"Each layer brings the answer a little nearer."** No: after layer 1 the lens finds «5» of 200 letters, and after layer 2 it finds «162». Layer 3 makes it surer of the Wibkat's, and adds no name.
+**"Each layer brings the answer a little nearer."** No: after layer 1 the lens finds «5» of 200 letters, and after layer 2 it finds «162». Layer 3 adds no name.
 
 ## 3 · At which position?
 
@@ -230,7 +230,7 @@ for layer, weights in enumerate(read.weights):  # (200, 4, 30, 30)
 r"""
 Heads 1, 2 and 3 of layer 2 give the letter «0.74», «0.73» and «0.79» of their weight; we leave head 0. Such heads, which find what followed an earlier copy, are called **induction heads** (13b).
 
-A table of weights, a **map**, says where a head looks. It does not say whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` the output of layer 2's head 1 is 0. This is an **ablation**.
+A table of weights, a **map**, says where a head looks. It does not say whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` the output of layer 2's head 1 is 0. This is an **ablation**. (To zero takes more than the message, 13b; section 5 tests what was taken.)
 """
 
 # %%
@@ -243,14 +243,12 @@ def without(*heads):  # pairs (layer, head): logits (200, 97)
         return model(texts).logits[:, -1].cpu()
 
 
-print("without   p(a)  right")
 for head in (1, 2, 3):
-    logits = without((2, head))
-    print(f"head {head}: {logits[0].softmax(-1)[a]:7.2f} {count_right(logits):5}")
+    print(f"without head {head}: p(a) = {without((2, head))[0].softmax(-1)[a]:.2f}")
 
 # %% [markdown]
 r"""
-**"So the head hardly matters."** The Wibkat keeps «0.88» or more, though without head 3 only «112» names are right. A probability near 1 hides most of a loss: from .999 to .95 the odds fall from 1,000 : 1 to 20 : 1. Logits show it, because the difference of two logits is the logarithm of their tokens' odds. The **logit difference** is the right token's logit minus the largest other; above 0 the answer is right.
+**"So the head hardly matters."** The Wibkat keeps «0.88» or more. But a probability near 1 hides most of a loss: from .999 to .95 the odds fall from 1,000 : 1 to 20 : 1. Logits show it, because the difference of two logits is the logarithm of their tokens' odds. The **logit difference** is the right token's logit minus the largest other; above 0 the answer is right.
 """
 
 # %% [markdown] tags=["exercise:logit_difference"]
@@ -258,17 +256,18 @@ r"""
 
 # %%
 difference = yours("logit_difference")
-print("without    Wibkat  mean of the names")
+print("without    Wibkat  mean of the names  right")
 for heads in [(), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3)]:
     left = difference(without(*((2, head) for head in heads)), answers)
-    print(f"{heads!s:10} {left[0]:6.1f} {left.mean():6.1f}")
+    right = (left > 0).sum().item()
+    print(f"{heads!s:10} {left[0]:6.1f} {left.mean():18.1f} {right:6}")
 
 # %% tags=["proof"]
 assert difference(whole, answers).mean() > 3.5 and left.mean() < -1 and left[0] < 0
 
 # %% [markdown]
 r"""
-Each single cut takes half of the Wibkat's «6.9», and its probability hid that. The losses nearly add up: on the names heads 1 and 3 take 1.8 and 4.1, and both together 5.9. So each head brings its part, head 3 the largest; and without any two of them the letter is lost.
+Each single cut takes half of the Wibkat's «6.9», and its probability hid that. On the names losses roughly add up: heads 1 and 3 take 1.8 and 4.1, and both together 5.9. So each head brings its part, head 3 the largest. Without heads 2 and 3 «23» names are right, without 1 and 2 still «101».
 
 ## 5 · Which head of the early layers?
 
@@ -325,7 +324,7 @@ assert count_right(at_end(y)) > 150 > 115 > count_right(without((1, 3)))
 
 # %% [markdown]
 r"""
-With the old maps «167» names are right, and the difference, «5.4», is even larger than with the head. **So for names this head works through the maps of layer 2: it tells later heads where to look.**
+With the old maps «167» names are right, and the difference, «5.4», is larger than with the head. **So for names this head works through the maps of layer 2: it tells later heads where to look.**
 
 ## 6 · From the file
 
@@ -348,7 +347,7 @@ for head in range(4):
 
 # %% [markdown]
 r"""
-Your maps are the model's. The numbers are mean weights on the character before, and head 3 has «0.89». So each row can learn which character stands before it. At the last *k*, layer 2 can then look for a row with *k* before it, and finds the *a*'s. The map alone is no proof: head 0 looks there as much, and without it 3.8 are left.
+The numbers are mean weights on the character before, and head 3 has «0.89». So each row can learn which character stands before it. At the last *k*, layer 2 can then look for a row with *k* before it, and finds the *a*'s. The map alone is no proof: head 0 looks there as much, and without it 3.8 are left.
 
 ## 7 · Zeros in the file
 
@@ -398,7 +397,7 @@ assert paid[2][1] < paid[0][1] + 0.12 < paid[0][1] + 0.17 < paid[3][1] < paid[1]
 
 # %% [markdown]
 r"""
-Without head 3 of layer 1 each character costs nearly half a bit more, so this head is needed for spelling at large. Without layer 2's three heads the names are gone, and a character costs less than a tenth of a bit more. Would any three heads be missed so little? No: as many zeros in layer 3 leave the names, and cost a quarter of a bit.
+Without head 3 of layer 1 each character costs nearly half a bit more, and half of the names survive: this head is needed for spelling at large. Without layer 2's three heads the names are gone, and a character costs less than a tenth of a bit more. Would any three heads be missed so little? No: as many zeros in layer 3 leave the names, and cost a quarter of a bit.
 
 ## In real work
 
@@ -428,7 +427,7 @@ handle.remove()
 
 # %% [markdown]
 r"""
-A hook stays until it is removed, so every later call is cut, too. And an error on the way skips `remove`. What stands behind `finally` runs even then:
+A hook stays until it is removed, so every later call is cut, too. And an error on the way skips `remove`. A `finally` block runs even then; `with` runs what stands before `yield` first:
 """
 
 
@@ -464,7 +463,7 @@ show_source(carried.open_model)
 
 # %% [markdown]
 r"""
-Every tensor of the file must find a parameter of its name; an error names those that do not. `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a model of your own. Take two texts with equally many tokens and different answers, and cut its heads with `hooked`, its `head_dim` in place of 24.
+(`assign=True` takes the file's tensors as they are.) `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a model of your own. Take two texts with equally many tokens and different answers, and cut its heads with `hooked`, its `head_dim` in place of 24.
 
 ## The Wibkat once more
 """

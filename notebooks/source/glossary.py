@@ -149,6 +149,7 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | neighbour | 邻居 | a node at the other end of an edge |
 | self-loop | 自环 | an edge from a node to itself |
 | degree | 度 | how many edges arrive at a node |
+| key-value cache (KV cache) | 键值缓存 | keys and values of the tokens so far, kept while a model writes, so that each is made once |
 | message passing | 消息传递 | values go along edges, and each node adds up what arrives |
 | graph neural network (GNN) | 图神经网络 | a network whose layers pass messages |
 | graph attention | 图注意力 | attention along the edges of a graph |
@@ -163,8 +164,8 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | index score, indexer | 索引分数、索引器 | a cheap second score of a few narrow heads, by which keys are chosen, and the layer that computes it |
 | choice of keys (top-k) | 键的选择(top-k) | a mask of each query's k keys with the best index scores, among those that are allowed |
 | KL divergence | KL 散度 | how far one distribution is from another: 0 where they agree, else above 0 |
-| fused kernel | 融合算子 | one compiled program in the place of several steps; here: softmax attention without the table |
-| multi-query, grouped-query attention | 多查询注意力, 分组查询注意力 | all query heads, or groups of them, share one head of keys and values |
+| fused kernel (FlashAttention, flash attention) | 融合算子 | one compiled program in the place of several steps; here: softmax attention without the table |
+| multi-query, grouped-query attention (MQA, GQA) | 多查询注意力, 分组查询注意力 | all query heads, or groups of them, share one head of keys and values |
 | RMSNorm, QK-norm | 均方根归一化, 查询键归一化 | a row divided by the root of its mean square; the same for queries and keys, head by head |
 | soft cap | 分数软上限 | cap · tanh(score / cap): soft scores stay, loud ones stop |
 | sink | 注意力汇 | where a head puts its weight if it finds nothing: the first token, or a score that no token has |

@@ -239,11 +239,8 @@ def test_six_guesses_end_with_what_was_missed_and_where_it_is_explained(page):
     assert page.locator(".guessed a").get_attribute("href") == "02b_which_score.html"
 
 
-def test_a_search_says_what_each_page_is_about(page):
-    page.goto(page.evaluate("location.href") if False else "about:blank")
-    page.show("search")
-    page.locator("#search-input, input[name=q]").first.fill("rope")
-    page.keyboard.press("Enter")
+def test_a_search_says_what_each_page_is_about(page, built):
+    page.goto((built / "search.html").as_uri() + "?q=rope")
     page.wait_for_selector("#search-results .excerpt")
     assert page.locator("#search-results a", has_text="05b").count()
 

@@ -3,7 +3,8 @@
 Nothing that a page can load runs torch, so what a learner writes cannot be run there. But what the function
 gives for small inputs can be asked, and a wrong number told by the same mistakes as a wrong function: each
 slip is called with the same inputs. Of the exercise's own small inputs, with random numbers rounded, the one
-is asked in whose result one number tells most of its mistakes apart.
+is asked in whose result one number tells most of its mistakes apart; the first ones, which are usual, count
+most.
 """
 
 import contextlib
@@ -18,16 +19,21 @@ from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.runner import call
 from lesson_lib.checks.short_answers import Number
 
-MOST = 16  # numbers in all inputs together
+MOST = 24  # numbers in all inputs together
 FEWEST = 2  # mistakes that the number must tell apart
 
 
 def asked_on_paper(exercise: Write) -> Number | None:
     """The question; None where no small inputs tell two of its mistakes apart, where the inputs are
     functions, and where the result is True or False."""
-    found = max(
-        (told for case in _small(exercise) for told in _told(exercise, case)), key=_worth, default=None
-    )
+    order = list(exercise.slips)
+
+    def worth(found: tuple) -> tuple[float, float]:  # and then few numbers to compute with
+        numbers = sum(x.numel() for x in found[0].values() if isinstance(x, Tensor))
+        return sum(1 / (1 + order.index(slip)) for slip in found[2]), -numbers
+
+    every = (told for case in _small(exercise) for told in _told(exercise, case))
+    found = max(every, key=worth, default=None)
     if found is None or len(found[2]) < FEWEST:
         return None
     case, at, slips, right = found
@@ -82,11 +88,6 @@ def _told(
                 if wrong == wrong and abs(wrong) < 1e6 and all(apart):
                     told[slip] = wrong
             yield case, tuple(at), told, number
-
-
-def _worth(found: tuple) -> tuple[int, float]:
-    """Many mistakes, then few numbers to compute with."""
-    return len(found[2]), -sum(x.numel() for x in found[0].values() if isinstance(x, Tensor))
 
 
 def _text(x: Any) -> str:
