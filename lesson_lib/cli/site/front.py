@@ -85,9 +85,9 @@ def menu(way: Sequence[Lesson], pages: Mapping[str, Sequence[str]]) -> str:
         trees.append(_tree(f"{chapter.number} {chapter.title}", entries))
     alone = [path.stem for path in sorted(FOLDER.glob("*.md")) if path.stem != "index"]
     words = [name for name in pages["page"] if name not in {one.name for one in way}]
-    trees.append(_tree("To pass on", alone))
+    trees.append(_tree("Share", alone))
     trees.append(_tree("Words and sources", [*words, "library"]))
-    trees.append(_tree("Behind it", ["Evidence <evidence>", f"For instructors <{pages['guide'][0]}>"]))
+    trees.append(_tree("More", ["Evidence <evidence>", f"For instructors <{pages['guide'][0]}>"]))
     return "\n\n".join(trees)
 
 
@@ -177,11 +177,12 @@ def _tally() -> str:
         "unsaid": "unsaid",
     }
     verdicts = [row.verdict for row in ledger().values()]
-    bar = ""
+    bar = key = ""
     for name, words in names.items():
         count = verdicts.count(name)
-        bar += f'<span class="{name.split()[0]}" style="flex: {count}">{count} {words}</span>'
-    return f'<div class="tally">{bar}</div>'
+        bar += f'<span class="{name.split()[0]}" style="flex: {count} 0 0"></span>'
+        key += f'<li><i class="{name.split()[0]}"></i>{count} {words}</li>'
+    return f'<div class="tally" aria-hidden="true">{bar}</div><ul class="tally-key">{key}</ul>'
 
 
 def _claims(*verdicts: str) -> str:
@@ -190,7 +191,8 @@ def _claims(*verdicts: str) -> str:
 
 
 def _told(row: Claim) -> str:
-    quoted = f' <q lang="zh">{html.escape(row.quote_zh)}</q>' if row.quote_zh else ""
+    plain = re.sub(r"\[(.*?)\]\(\S*\)", r"\1", row.quote_zh).replace("\\", "")
+    quoted = f' <q lang="zh">{html.escape(plain)}</q>' if plain else ""
     return (
         f'<p class="told"><b>“{html.escape(row.claim)}.”</b> {html.escape(row.because)}<br>'
         f'<small>{html.escape(row.where)}{quoted} · <a href="{row.lesson}.html">computed here</a></small></p>'

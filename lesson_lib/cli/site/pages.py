@@ -91,7 +91,9 @@ def of_notebook(
                 cells.append(_code(cell, up, source, laid))
     first = next(c for c in cells if c.cell_type == "markdown" and c.source.startswith("# "))
     first.source, chinese = _head(first.source)
-    cells.append(new_markdown_cell(f"{_run_it(name, up, laid.parts)}{chinese}", id="run-it"))
+    imports = [cell for cell in cells if "imports" in cell.metadata.get("tags", ())]
+    cells = [cell for cell in cells if cell not in imports]  # at the foot: nobody reads them first
+    cells += [*imports, new_markdown_cell(f"{_run_it(name, up, laid.parts)}{chinese}", id="run-it")]
     for cell in cells:
         if cell.cell_type == "markdown":
             cell.source = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", cell.source)
@@ -113,7 +115,7 @@ def _head(text: str) -> tuple[str, str]:
         told = re.sub(
             r"\. \*\*([A-Z])(.*?)\*\*", lambda m: f" · {m[1].lower()}{m[2]}", about[0].strip().rstrip(".")
         )
-        told = told.replace("**Time** about", "About")
+        told = re.sub(r"\[(\d\d)_\w+\]", r"[chapter \1]", told.replace("**Time** about", "About"))
         title, _, rest = ABOUT.sub("\n", text, count=1).partition("\n")
         text = f'{title}\n\n<div class="head">\n\n{told}\n\n</div>\n\n{rest.lstrip()}'
     return text.rstrip(), f"\n\n{fold[0].strip()}" if fold else ""
