@@ -147,7 +147,7 @@ def test_an_input_that_ends_stops_before_the_download(tmp_path):
     assert done.returncode == 1 and "Stopped. Nothing is lost" in done.stderr, done
 
 
-@pytest.mark.parametrize("page", ["docs/install.md", "notebooks/instructor/README.md", "site/index.md"])
+@pytest.mark.parametrize("page", ["docs/install.md", "notebooks/instructor/README.md", "site/pages/index.md"])
 def test_the_pages_say_the_sizes_that_the_preflight_says(page):
     with open(os.path.join(preflight.ROOT, page), encoding="utf-8") as file:
         text = file.read()
