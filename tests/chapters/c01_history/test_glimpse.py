@@ -104,15 +104,12 @@ def test_the_retina_is_sharp_in_the_middle_and_coarse_around():
 X = torch.rand(B, 9, 9)
 
 
-@pytest.mark.parametrize(
-    "call, error, said",
-    [
-        (lambda: glimpse(None, torch.zeros(B, 2), 3), TypeError, "canvas must be a tensor"),
-        (lambda: glimpse(X, torch.full((B, 2), 1.5), 3), ValueError, r"got 1.5 to 1.5; use place.clamp"),
-        (lambda: Glimpser(n_glimpses=0), ValueError, "n_glimpses must be at least 1, got 0"),
-        (lambda: experiment.whole("vit"), ValueError, "kind must be one of fully connected, convolution"),
-    ],
-)
+@pytest.mark.parametrize("call, error, said", [
+    (lambda: glimpse(None, torch.zeros(B, 2), 3), TypeError, "canvas must be a tensor"),
+    (lambda: glimpse(X, torch.full((B, 2), 1.5), 3), ValueError, r"got 1.5 to 1.5; use place.clamp"),
+    (lambda: Glimpser(n_glimpses=0), ValueError, "n_glimpses must be at least 1, got 0"),
+    (lambda: experiment.whole("vit"), ValueError, "kind must be one of fully connected, convolution"),
+])  # fmt: skip
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, error, said):
     with pytest.raises(error, match=said):
         call()

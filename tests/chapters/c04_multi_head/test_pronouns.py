@@ -57,13 +57,10 @@ def test_what_is_read_can_be_written_again():
     assert is_noun(row).nonzero().flatten().tolist() == [1, 6]
 
 
-@pytest.mark.parametrize(
-    "sentence, said",
-    [
-        ("the animal was tired", "a sentence has 12 words here, got 4"),
-        (OPENING.replace("animal", "unicorn"), "word must be one of animal, dog"),
-    ],
-)
+@pytest.mark.parametrize("sentence, said", [
+    ("the animal was tired", "a sentence has 12 words here, got 4"),
+    (OPENING.replace("animal", "unicorn"), "word must be one of animal, dog"),
+])  # fmt: skip
 def test_what_cannot_be_read_is_told(sentence, said):
     with pytest.raises(ValueError, match=said):
         read(sentence)

@@ -128,15 +128,11 @@ def test_fill_ranks_words_with_probabilities():
     assert everything[:3] == guesses
 
 
-@pytest.mark.parametrize(
-    "sentence, options, message",
-    [
-        ("the keys are old", {}, r"has no \[mask\]; write \[mask\] once"),
-        ("the keis [mask] old", {}, "'keis' is not among the 84 words of this grammar; near it: keys"),
-        ("", {}, "with spaces between"),
-        ("the keys [mask] old", {"top": 0}, "top must be a whole number >= 1"),
-    ],
-)
+@pytest.mark.parametrize("sentence, options, message", [
+    ("the keys are old", {}, r"has no \[mask\]; write \[mask\] once"),
+    ("the keis [mask] old", {}, "'keis' is not among the 84 words of this grammar; near it: keys"),
+    ("", {}, "with spaces between"), ("the keys [mask] old", {"top": 0}, "top must be a whole number >= 1"),
+])  # fmt: skip
 def test_fill_says_what_is_wrong(sentence, options, message, no_shape_hook):
     with pytest.raises(ValueError, match=message):
         fill(small(), sentence, **options)

@@ -259,15 +259,11 @@ def test_a_detection_takes_the_object_that_it_overlaps_most():
     assert [hit.object for hit in detr.hits(both, kind, box)] == [1, 0]
 
 
-@pytest.mark.parametrize(
-    "options, sentence",
-    [
-        ({"side": 26}, "side must be a multiple of 4 pixels, the width of a cell, got 26"),
-        ({"n_queries": 0}, "n_queries must be a whole number >= 1, got 0"),
-        ({"n_encoder": -1}, "n_layers"),
-        ({"d_model": 46, "n_heads": 4}, "d_model"),
-    ],
-)
+@pytest.mark.parametrize("options, sentence", [
+    ({"side": 26}, "side must be a multiple of 4 pixels, the width of a cell, got 26"),
+    ({"n_queries": 0}, "n_queries must be a whole number >= 1, got 0"), ({"n_encoder": -1}, "n_layers"),
+    ({"d_model": 46, "n_heads": 4}, "d_model"),
+])  # fmt: skip
 def test_sizes_that_cannot_be_get_a_sentence(no_shape_hook, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         Detr(**options)

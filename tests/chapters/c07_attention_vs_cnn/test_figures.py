@@ -29,15 +29,10 @@ def test_the_example_is_a_picture_of_5_by_10_in_tenths():
     assert picture[:, 0, 7].tolist() == pytest.approx([1.0, 0.8, 0.1])  # the sun
 
 
-@pytest.mark.parametrize(
-    "offset, name",
-    [
-        ((-1, -1), "up left (-1, -1)"),
-        ((0, 0), "the pixel itself (0, 0)"),
-        ((0, 1), "right (0, 1)"),
-        ((2, -1), "down 2 left (2, -1)"),
-    ],
-)
+@pytest.mark.parametrize("offset, name", [
+    ((-1, -1), "up left (-1, -1)"), ((0, 0), "the pixel itself (0, 0)"), ((0, 1), "right (0, 1)"),
+    ((2, -1), "down 2 left (2, -1)"),
+])  # fmt: skip
 def test_an_offset_has_a_name(offset, name):
     assert figures.offset_name(*offset) == name
 
@@ -78,13 +73,8 @@ def medians(picture):
 def test_curves_of_stored_runs_end_where_the_runs_do():
     def accuracy(model, budget):
         wanted = {
-            "kind": "point",
-            "task": "digit",
-            "model": model,
-            "budget": budget,
-            "n": 25_000,
-            "fresh": False,
-        }
+            "kind": "point", "task": "digit", "model": model, "budget": budget, "n": 25_000, "fresh": False,
+        }  # fmt: skip
         seeds = [row for row in results("vit")["rows"] if wanted.items() <= row.items()]
         return sorted(row["accuracy"] for row in seeds)[1]
 

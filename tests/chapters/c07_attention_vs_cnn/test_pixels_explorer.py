@@ -70,10 +70,8 @@ def test_at_every_pixel_it_gives_what_the_layers_give():
     expected = w.conv(w.picture[None])[0]
     given = as_attention(w.conv, sharpness=2.0)(w.picture[None])[0]
     lines = {
-        "the convolution gives": expected,
-        "the attention layer gives": given,
-        "difference": given - expected,
-    }
+        "the convolution gives": expected, "the attention layer gives": given, "difference": given - expected,
+    }  # fmt: skip
     for w.row.value in range(H):
         for w.column.value in range(W):
             for name, values in lines.items():

@@ -150,15 +150,12 @@ def test_all_are_drawn_on_the_cpu_alike_for_a_seed():
         assert not torch.equal(one.canvas, other.canvas)
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (lambda: objects(generator(), 0), "batch must be a whole number >= 1, got 0"),
-        (lambda: objects(generator(), 3, size=24.0), "size must be a whole number >= 1, got 24.0"),
-        (lambda: pairs(generator(), 3, kinds=("disc", "disc", "cross")), "two or more different"),
-        (lambda: pairs(generator(), 3, size=None), "size must be .* got None"),
-    ],
-)
+@pytest.mark.parametrize("call, said", [
+    (lambda: objects(generator(), 0), "batch must be a whole number >= 1, got 0"),
+    (lambda: objects(generator(), 3, size=24.0), "size must be a whole number >= 1, got 24.0"),
+    (lambda: pairs(generator(), 3, kinds=("disc", "disc", "cross")), "two or more different"),
+    (lambda: pairs(generator(), 3, size=None), "size must be .* got None"),
+])  # fmt: skip
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, call, said):
     with pytest.raises(ValueError, match=said):
         call()

@@ -159,15 +159,12 @@ def test_the_loss_and_what_is_right_by_hand():
 GOOD = torch.zeros(B, C, SIDE, SIDE)
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (lambda: VisionTransformer(24, 5, 2), "side must be a multiple of patch, got 24 and 5"),
-        (lambda: transformer()(torch.zeros(B, C, 15, 20)), r"\(b, 3, 15, 15\), got \(2, 3, 15, 20\)"),
-        (lambda: patchify(GOOD[0], 5), r"got \(3, 15, 15\)"),
-        (lambda: seen(transformer(), GOOD[0], "middle"), "got 'middle'"),
-    ],
-)
+@pytest.mark.parametrize("call, said", [
+    (lambda: VisionTransformer(24, 5, 2), "side must be a multiple of patch, got 24 and 5"),
+    (lambda: transformer()(torch.zeros(B, C, 15, 20)), r"\(b, 3, 15, 15\), got \(2, 3, 15, 20\)"),
+    (lambda: patchify(GOOD[0], 5), r"got \(3, 15, 15\)"),
+    (lambda: seen(transformer(), GOOD[0], "middle"), "got 'middle'"),
+])  # fmt: skip
 def test_what_does_not_fit_gets_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()

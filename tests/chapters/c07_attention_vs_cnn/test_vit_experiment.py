@@ -19,13 +19,8 @@ def generator(seed=0):
 @pytest.fixture
 def few(monkeypatch):
     changed = {
-        "validation": 23,
-        "test": 101,
-        "batch": 7,
-        "looked_at": 5,
-        "pilot_n": 13,
-        "rates": [1e-3],
-    }
+        "validation": 23, "test": 101, "batch": 7, "looked_at": 5, "pilot_n": 13, "rates": [1e-3],
+    }  # fmt: skip
     changed["n"] = {"digit": [13], "pair": [13, None]}
     changed["steps"] = {
         model: {"tiny": 1, "short": 2, "long": 3, "longest": 4} for model in experiment.MODELS

@@ -185,30 +185,18 @@ def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
     assert (x, u) == (0, 1) and y == pytest.approx(RISE - SIDE / 2) and v == pytest.approx(SIDE / 2)
 
 
-@pytest.mark.parametrize(
-    "graph, error, words",
-    [
-        (None, TypeError, "must be a networkx.DiGraph, got NoneType"),
-        ("RNN", TypeError, "got str; make one with experiments.paths.network"),
-        (networkx.Graph(), TypeError, "got Graph"),
-        (networkx.DiGraph(), ValueError, r"nodes \(row, position\)"),
-        (networkx.DiGraph([(1, 2)]), ValueError, r"such as \('state', 3\), positions from 0, got \[1, 2\]"),
-        (networkx.DiGraph([(("a", -1), ("b", 0))]), ValueError, "positions from 0"),
-        (networkx.DiGraph([(("a", 0), ("b", "0"))]), ValueError, "positions from 0"),
-        (networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("a", 0))]), ValueError, "no circle"),
-        (
-            chain(13),
-            ValueError,
-            "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8",
-        ),
-        (
-            networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph),
-            ValueError,
-            "got 1 and 13",
-        ),
-        (networkx.path_graph([("row", 0), ("row", 1)], networkx.DiGraph), ValueError, "got 2 and 1"),
-    ],
-)
+@pytest.mark.parametrize("graph, error, words", [
+    (None, TypeError, "must be a networkx.DiGraph, got NoneType"),
+    ("RNN", TypeError, "got str; make one with experiments.paths.network"),
+    (networkx.Graph(), TypeError, "got Graph"), (networkx.DiGraph(), ValueError, r"nodes \(row, position\)"),
+    (networkx.DiGraph([(1, 2)]), ValueError, r"such as \('state', 3\), positions from 0, got \[1, 2\]"),
+    (networkx.DiGraph([(("a", -1), ("b", 0))]), ValueError, "positions from 0"),
+    (networkx.DiGraph([(("a", 0), ("b", "0"))]), ValueError, "positions from 0"),
+    (networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("a", 0))]), ValueError, "no circle"),
+    (chain(13), ValueError, "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8"),
+    (networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph), ValueError, "got 1 and 13"),
+    (networkx.path_graph([("row", 0), ("row", 1)], networkx.DiGraph), ValueError, "got 2 and 1"),
+])  # fmt: skip
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
     with pytest.raises(error, match=words):
         paths_figures.check(graph)

@@ -75,19 +75,9 @@ def test_wrong_frames_are_marked_between_truth_and_guess():
     assert (above.get_ylabel(), below.get_ylabel()) == ("spoken", "guessed")
 
 
-@pytest.mark.parametrize(
-    "n, radius, block",
-    [
-        (1, 0, 1),
-        (29, 0, 32),
-        (97, 3, 7),
-        (97, 7, 7),
-        (97, 11, 5),
-        (97, 50, 32),
-        (97, 200, 32),
-        (1000, 15, 32),
-    ],
-)
+@pytest.mark.parametrize("n, radius, block", [
+    (1, 0, 1), (29, 0, 32), (97, 3, 7), (97, 7, 7), (97, 11, 5), (97, 50, 32), (97, 200, 32), (1000, 15, 32),
+])  # fmt: skip
 def test_pieces_hold_each_query_once_and_all_that_it_may_see(n, radius, block):
     cut = figures.pieces(n, radius, block)
     assert [piece.start for piece in cut[1:]] == [piece.stop for piece in cut[:-1]]

@@ -82,18 +82,10 @@ def test_accuracy_of_each_kind(tiny):
     assert found == {"silence": 1, "vowel": 0, "stop": 1, "fricative": 1, "nasal": 1, "approximant": 1}
 
 
-@pytest.mark.parametrize(
-    "name, kind",
-    [
-        ("_", "silence"),
-        ("aɪɚ", "vowel"),
-        ("əl", "vowel"),
-        ("tʃ", "stop"),
-        ("ð", "fricative"),
-        ("n̩", "nasal"),
-        ("ɾ", "approximant"),
-    ],
-)
+@pytest.mark.parametrize("name, kind", [
+    ("_", "silence"), ("aɪɚ", "vowel"), ("əl", "vowel"), ("tʃ", "stop"), ("ð", "fricative"), ("n̩", "nasal"),
+    ("ɾ", "approximant"),
+])  # fmt: skip
 def test_the_kind_of_a_sound(name, kind):
     assert phonemes.kind_of(name) == kind
 
@@ -166,13 +158,8 @@ def test_a_row_holds_what_was_measured(tiny):
 def test_where_accuracy_saturates():
     """The mean over seeds counts; the smallest radius within a point of the best, other kinds aside."""
     at = {
-        0: (0.5, 0.6),
-        2: (0.7, 0.7),
-        5: (0.79, 0.798),
-        15: (0.80, 0.80),
-        50: (0.81, 0.77),
-        None: (0.7, 0.7),
-    }
+        0: (0.5, 0.6), 2: (0.7, 0.7), 5: (0.79, 0.798), 15: (0.80, 0.80), 50: (0.81, 0.77), None: (0.7, 0.7),
+    }  # fmt: skip
     rows = [{"kind": "point", "radius": r, "accuracy": one} for r, both in at.items() for one in both]
     rows += [{"kind": "layer", "radius": r, "accuracy": 1.0 if r is None else 0.2} for r in at]
     assert phonemes.saturates(rows) == 5 and phonemes.saturates(rows, kind="layer") is None

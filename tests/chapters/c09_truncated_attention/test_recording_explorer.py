@@ -196,15 +196,11 @@ def test_a_recording_comes_from_ipywidgets_7_too(model):
     assert w.frame.max == 130 and w.heard.name == "me.wav"
 
 
-@pytest.mark.parametrize(
-    "content, words",
-    [
-        (b"", "is no WAV file that can be read here"),
-        (wav(0), "holds 0 samples, less than one frame"),
-        (wav(0.5, rate=44_100), "44100 samples per second, and 16000 are needed"),
-        (wav(13), "the recording is 13.0 s long, at most 12 s can be shown; cut out a sentence"),
-    ],
-)
+@pytest.mark.parametrize("content, words", [
+    (b"", "is no WAV file that can be read here"), (wav(0), "holds 0 samples, less than one frame"),
+    (wav(0.5, rate=44_100), "44100 samples per second, and 16000 are needed"),
+    (wav(13), "the recording is 13.0 s long, at most 12 s can be shown; cut out a sentence"),
+])  # fmt: skip
 def test_what_cannot_be_listened_to_gets_a_sentence_and_the_rest_stays(model, content, words):
     w = RecordingExplorer(model, speech.LABELS)
     before = w.heard

@@ -88,18 +88,13 @@ def test_two_channels_become_their_mean():
     torch.testing.assert_close(found, torch.full((1000,), 1000 / 2**15, device="cpu"))
 
 
-@pytest.mark.parametrize(
-    "recording, told",
-    [
-        ("nowhere.wav", "there is no file nowhere.wav"),
-        (b"", "no WAV file"),
-        (b"ID3 this is something else", "no WAV file.*save it as WAV, 16 bit, 16000 Hz"),
-        (wav([])[:30], "no WAV file"),
-        (wav([]), "holds 0 samples"),
-        (wav([1] * 399), "holds 399 samples, less than one frame"),
-        (wav([1] * 5000, rate=44_100), "44100 samples per second, and 16000 are needed.*ffmpeg"),
-    ],
-)
+@pytest.mark.parametrize("recording, told", [
+    ("nowhere.wav", "there is no file nowhere.wav"), (b"", "no WAV file"),
+    (b"ID3 this is something else", "no WAV file.*save it as WAV, 16 bit, 16000 Hz"),
+    (wav([])[:30], "no WAV file"), (wav([]), "holds 0 samples"),
+    (wav([1] * 399), "holds 399 samples, less than one frame"),
+    (wav([1] * 5000, rate=44_100), "44100 samples per second, and 16000 are needed.*ffmpeg"),
+])  # fmt: skip
 def test_what_is_no_recording_gets_a_sentence(recording, told):
     with pytest.raises(ValueError, match=told):
         speech.read_wav(recording)

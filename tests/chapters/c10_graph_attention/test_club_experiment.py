@@ -34,16 +34,12 @@ class Says(nn.Module):
 
 @pytest.fixture
 def small(monkeypatch):
-    for name, value in {
-        "d_hidden": 3,
-        "n_heads": 2,
-        "steps": 3,
-        "rates": [1e-2],
-        "pilot": {"club": 1, "blocks": 1, "opposites": 3},
-        "within": {"2": [0.3], "5": [0.2, 0.7]},
-        "within_kinds": ["MLP"],
-        "within_seeds": [1],
-    }.items():
+    values = {
+        "d_hidden": 3, "n_heads": 2, "steps": 3, "rates": [1e-2],
+        "pilot": {"club": 1, "blocks": 1, "opposites": 3}, "within": {"2": [0.3], "5": [0.2, 0.7]},
+        "within_kinds": ["MLP"], "within_seeds": [1],
+    }  # fmt: skip
+    for name, value in values.items():
         monkeypatch.setitem(club.RECIPE, name, value)
 
 

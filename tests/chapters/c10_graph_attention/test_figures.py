@@ -171,17 +171,13 @@ def test_shapes_of_all_classes_lie_round_their_place():
             assert 0.5 < math.dist(corner, (3.0, 2.0)) < 0.8
 
 
-@pytest.mark.parametrize(
-    "given, words",
-    [
-        ({}, ""),
-        ({"weights": table(w_10=1.0)}, "The half of a line next to a node"),
-        ({"weights": table(w_10=1.0), "node": 1}, "Arrows are as thick"),
-        ({"weights": table(w_14=1.0), "node": 1}, "Dashed: weight on a node to which no edge leads."),
-        ({"guesses": torch.tensor([0, 0, 1, 1, 1], device="cpu")}, "Dashed frame: the two differ."),
-        ({"guesses": torch.tensor([0, -1, -1, -1, -1], device="cpu")}, "White: no class is given."),
-    ],
-)
+@pytest.mark.parametrize("given, words", [
+    ({}, ""), ({"weights": table(w_10=1.0)}, "The half of a line next to a node"),
+    ({"weights": table(w_10=1.0), "node": 1}, "Arrows are as thick"),
+    ({"weights": table(w_14=1.0), "node": 1}, "Dashed: weight on a node to which no edge leads."),
+    ({"guesses": torch.tensor([0, 0, 1, 1, 1], device="cpu")}, "Dashed frame: the two differ."),
+    ({"guesses": torch.tensor([0, -1, -1, -1, -1], device="cpu")}, "White: no class is given."),
+])  # fmt: skip
 def test_the_caption_tells_what_is_there(given, words):
     assert words in network(task(), **given).caption
 

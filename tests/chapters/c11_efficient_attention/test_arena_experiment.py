@@ -18,14 +18,10 @@ def generator(seed=0):
 
 @pytest.fixture
 def small(monkeypatch):
-    for name, value in {
-        "d_model": 12,
-        "n_heads": 3,
-        "batch": 5,
-        "validation": 7,
-        "test": 11,
-        "looks": 2,
-    }.items():
+    values = {
+        "d_model": 12, "n_heads": 3, "batch": 5, "validation": 7, "test": 11, "looks": 2,
+    }  # fmt: skip
+    for name, value in values.items():
         monkeypatch.setitem(arena.RECIPE, name, value)
     for name in ("steps", "rate_steps"):
         monkeypatch.setitem(arena.RECIPE, name, dict.fromkeys(arena.TASKS, 5 if name == "steps" else 3))

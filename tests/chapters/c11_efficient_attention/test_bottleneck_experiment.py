@@ -16,14 +16,10 @@ THROUGH = "window and global"
 
 @pytest.fixture
 def small(monkeypatch):
-    for name, value in {
-        "d_model": 12,
-        "n_heads": 3,
-        "batch": 5,
-        "test": 11,
-        "validation": 7,
-        "steps": 3,
-    }.items():
+    values = {
+        "d_model": 12, "n_heads": 3, "batch": 5, "test": 11, "validation": 7, "steps": 3,
+    }  # fmt: skip
+    for name, value in values.items():
         monkeypatch.setitem(bottleneck.RECIPE, name, value)
 
 

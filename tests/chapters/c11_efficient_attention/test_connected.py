@@ -104,11 +104,8 @@ def test_a_batch_of_one_and_the_sizes_at_both_ends():
 
 
 RING = [
-    [1, 1, 1, 0],
-    [2, 0, 1, 0],
-    [0, 0, 1, 0],
-    [2, 1, 1, 0],
-]
+    [1, 1, 1, 0], [2, 0, 1, 0], [0, 0, 1, 0], [2, 1, 1, 0],
+]  # fmt: skip
 
 
 def test_joined_by_hand():
@@ -122,15 +119,12 @@ def test_joined_by_hand():
     assert joined(torch.tensor([2, 2, 0, 0])), "neighbours are joined without a path"
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (lambda: draw(generator(), 0), "batch must be a whole number >= 1, got 0"),
-        (lambda: draw(generator(), 3, size=33), "got 33"),
-        (lambda: picture(torch.zeros(2, 4).long()), r"got \(2, 4\); of a batch take tokens\[0\]"),
-        (lambda: joined(torch.tensor([2, 2, -1, 0])), r"got -1 \.\.\. 2"),
-    ],
-)
+@pytest.mark.parametrize("call, said", [
+    (lambda: draw(generator(), 0), "batch must be a whole number >= 1, got 0"),
+    (lambda: draw(generator(), 3, size=33), "got 33"),
+    (lambda: picture(torch.zeros(2, 4).long()), r"got \(2, 4\); of a batch take tokens\[0\]"),
+    (lambda: joined(torch.tensor([2, 2, -1, 0])), r"got -1 \.\.\. 2"),
+])  # fmt: skip
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()

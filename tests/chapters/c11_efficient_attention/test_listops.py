@@ -169,20 +169,12 @@ def test_what_is_no_expression_gets_a_sentence(expression, words):
         value(expression)
 
 
-@pytest.mark.parametrize(
-    "tokens, error, words",
-    [
-        ("[MAX", TypeError, "tokens must be a tensor \\(n\\), got str"),
-        ([1], TypeError, "got list"),
-        (
-            torch.zeros(2, 3, dtype=torch.long, device="cpu"),
-            TypeError,
-            "got shape \\(2, 3\\); .* tokens\\[0\\]",
-        ),
-        (torch.tensor([1, 16], device="cpu"), ValueError, "from 0 to 15, got 16"),
-        (torch.tensor([-1, 1], device="cpu"), ValueError, "from 0 to 15, got -1"),
-    ],
-)
+@pytest.mark.parametrize("tokens, error, words", [
+    ("[MAX", TypeError, "tokens must be a tensor \\(n\\), got str"), ([1], TypeError, "got list"),
+    (torch.zeros(2, 3, dtype=torch.long, device="cpu"), TypeError, "got shape \\(2, 3\\); .* tokens\\[0\\]"),
+    (torch.tensor([1, 16], device="cpu"), ValueError, "from 0 to 15, got 16"),
+    (torch.tensor([-1, 1], device="cpu"), ValueError, "from 0 to 15, got -1"),
+])  # fmt: skip
 def test_what_are_no_tokens_get_a_sentence(no_shape_hook, tokens, error, words):
     with pytest.raises(error, match=words):
         text(tokens)

@@ -97,19 +97,16 @@ def test_the_real_passages_hide_their_names_and_keep_to_the_alphabet():
     assert data.HIDDEN in str(data.texts("test"))
 
 
-@pytest.mark.parametrize(
-    "raw, expected",
-    [
-        (">>> import numpy as np", ">>> import *** as ***"),
-        ("G = nx.path_graph(3); np.nx_inp", "G = ***.path_graph(3); ***.***_inp"),
-        ("from scikit-learn, SciPy and NumPy", "from ***, *** and ***"),
-        ("to_networkx_graph, numpydoc", "to_***_graph, ***doc"),
-        ("sp.linalg, sparse, spline", "***.linalg, sparse, spline"),
-        ("plt.show(), mpl_toolkits, matplotlib", "***.show(), ***_toolkits, ***"),
-        ("input, inp, snp, 2np, pandas", "input, inp, snp, 2np, ***"),
-        ("torch.Tensor, pytorch", "***.Tensor, ***"),
-    ],
-)
+@pytest.mark.parametrize("raw, expected", [
+    (">>> import numpy as np", ">>> import *** as ***"),
+    ("G = nx.path_graph(3); np.nx_inp", "G = ***.path_graph(3); ***.***_inp"),
+    ("from scikit-learn, SciPy and NumPy", "from ***, *** and ***"),
+    ("to_networkx_graph, numpydoc", "to_***_graph, ***doc"),
+    ("sp.linalg, sparse, spline", "***.linalg, sparse, spline"),
+    ("plt.show(), mpl_toolkits, matplotlib", "***.show(), ***_toolkits, ***"),
+    ("input, inp, snp, 2np, pandas", "input, inp, snp, 2np, ***"),
+    ("torch.Tensor, pytorch", "***.Tensor, ***"),
+])  # fmt: skip
 def test_names_are_hidden_and_words_that_hold_a_short_one_are_not(raw, expected):
     assert data.hide(raw) == expected
 
@@ -232,18 +229,12 @@ def test_the_packages_are_equally_likely_in_the_real_text_too():
     assert len(tokens.unique(dim=0)) > 3000
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (
-            lambda: data.draw("dev", 3, generator()),
-            "split must be one of training, validation, test, got 'dev'",
-        ),
-        (lambda: data.draw("test", True, generator()), "batch .* got True"),
-        (lambda: data.draw("test", 3, generator(), n=None), "n must be .* got None"),
-        (lambda: data.hide(None), "text must be a str, got NoneType"),
-    ],
-)
+@pytest.mark.parametrize("call, said", [
+    (lambda: data.draw("dev", 3, generator()), "split must be one of training, validation, test, got 'dev'"),
+    (lambda: data.draw("test", True, generator()), "batch .* got True"),
+    (lambda: data.draw("test", 3, generator(), n=None), "n must be .* got None"),
+    (lambda: data.hide(None), "text must be a str, got NoneType"),
+])  # fmt: skip
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()
