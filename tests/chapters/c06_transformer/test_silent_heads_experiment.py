@@ -34,13 +34,6 @@ def test_the_attentions_are_named_layer_by_layer():
     ]
 
 
-def test_the_figure_has_a_table_for_each_seed():
-    picture = proof_figures.silenced_heads()
-    titles = [axes.get_title() for axes in picture.figure.axes]
-    assert {"seed 0", "seed 1", "seed 2"} <= set(titles)
-    assert "layer 1" in picture.alt
-
-
 def test_what_a_stack_is_at_the_start_is_drawn_from_the_lowest_seed_to_the_highest():
     picture = proof_figures.at_the_start({"one": [[1, 5], [3, 4], [2, 9]]}, title="size")
     (line, *_) = picture.figure.axes[0].lines

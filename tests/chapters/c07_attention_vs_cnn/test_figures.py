@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from lesson_lib.chapters.c07_attention_vs_cnn import figures
-from lesson_lib.charts.picture import CURVES
 from lesson_lib.convolution import as_attention
-from lesson_lib.experiments import results
 
 C, H, W = 3, 5, 7
 
@@ -63,38 +61,6 @@ def test_generated_pictures_stand_row_by_row(h, w, across):
     assert tiles.shape == (16 // across * (h + 1) - 1, across * (w + 1) - 1) and axes.get_title() == "real"
     assert tiles[:: h + 1, :: w + 1].tolist() == torch.arange(16.0).reshape(-1, across).tolist()
     assert tiles[h].isnan().all() and tiles[:, w].isnan().all()
-
-
-def medians(picture):
-    """The curves' last points, by panel."""
-    return [[line.get_ydata()[-1] for line in axes.lines] for axes in picture.figure.axes]
-
-
-def test_curves_of_stored_runs_end_where_the_runs_do():
-    def accuracy(model, budget):
-        wanted = {
-            "kind": "point", "task": "digit", "model": model, "budget": budget, "n": 25_000, "fresh": False,
-        }  # fmt: skip
-        seeds = [row for row in results("vit")["rows"] if wanted.items() <= row.items()]
-        return sorted(row["accuracy"] for row in seeds)[1]
-
-    cnn = [accuracy("cnn", budget) for budget in ("tiny", "short", "long")]
-    vit = [accuracy("vit", budget) for budget in ("short", "long")]
-    assert medians(figures.crossing()) == [[cnn[0], vit[1]]]
-    assert medians(figures.uncovered())[0] == cnn + vit
-    long = [row for row in results("sagan")["rows"] if (row["kind"], row.get("noises")) == ("long", "own")]
-    shares = [
-        sorted(row["reports"][-1]["agreement"] for row in long if row["middle"] == middle)[1]
-        for middle in ("attention", "wide convolution", "nothing")
-    ]
-    assert medians(figures.agreement()) == [shares]
-
-
-def test_wrong_answers_are_orange_and_right_ones_are_not():
-    picture = figures.judged(torch.rand(2, 4, 4), ["same", "different"], {"CNN": ["same", "same"]})
-    first, second = panels(picture)
-    assert [axes.texts[0].get_text() for axes in (first, second)] == ["CNN: same", "CNN: same"]
-    assert first.texts[0].get_color() != CURVES[1] == second.texts[0].get_color()
 
 
 def test_queries_are_drawn_where_they_were_sure():

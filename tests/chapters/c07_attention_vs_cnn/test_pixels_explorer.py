@@ -132,14 +132,6 @@ def test_all_heads_together_show_the_kernels_square():
     assert "this head brings" not in drawing and "stroke-dasharray" not in drawing
 
 
-def test_each_control_alone_moves_the_drawing():
-    w = explorer()
-    for control, value in ((w.row, 4), (w.column, 6), (w.sharpness, 2.0), (w.head, 8), (w.head, ALL)):
-        before = w.drawing.value
-        control.value = value
-        assert w.drawing.value != before
-
-
 @pytest.mark.parametrize("kernel, c_in", [(1, 3), (5, 1)])
 def test_other_kernels_and_grey_pictures(kernel, c_in):
     w = explorer(kernel, sharpness=32.0, c_in=c_in, bias=False)

@@ -3,7 +3,6 @@
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import linear_figures
 from lesson_lib.linear import as_rnn, feature_map
 from tests import code_of
 
@@ -38,10 +37,3 @@ def test_equal_gates_for_all_rows_are_one_gate():
     torch.testing.assert_close(
         asked.gated_state_2(k, v, gate[:, None].expand(-1, D_K)), asked.gated_state(k, v, gate)
     )
-
-
-def test_the_figure_names_its_axes():
-    picture = linear_figures.gates({"random keys": {0.5: 0.3, 1.0: 0.0}})
-    (axes,) = picture.figure.axes
-    assert axes.get_xlabel().startswith("gate g") and "right answers" in picture.alt
-    assert axes.lines[0].get_ydata().tolist() == [0.3, 0.0]

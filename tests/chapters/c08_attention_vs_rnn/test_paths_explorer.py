@@ -139,12 +139,3 @@ def test_playing_moves_the_slider_and_the_slider_the_player():
     assert w.step.value == 3 and w.drawing.value != before and "<b>Step 3.</b>" in w.drawing.value
     w.step.value = 1
     assert w.play.value == 1 and (w.play.min, w.play.max) == (w.step.min, w.step.max)
-
-
-def test_the_still_pictures_show_what_the_widgets_show():
-    w, p = explorer(*THREE), player()
-    w.end.value, p.step.value = 2, 2
-    drawn = [text.get_text() for text in w.still().figure.axes[0].texts]
-    assert "RNN\n3 units" in drawn and "self-attention\n1 unit" in drawn
-    drawn = [text.get_text() for text in p.still().figure.axes[0].texts]
-    assert f"RNN\n2 of {N} steps" in drawn and "self-attention\ndone after 1 step" in drawn

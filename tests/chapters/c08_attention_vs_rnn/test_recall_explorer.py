@@ -154,26 +154,6 @@ def test_a_gradient_of_exactly_zero_lies_on_the_bottom_line():
     assert w.still().png()  # no logarithm of 0
 
 
-def test_the_still_picture_has_a_curve_for_each_network():
-    w = explorer("RNN", "LSTM", "attention")
-    picture = w.still()
-    (axes,) = picture.figure.axes
-    for line, (name, answer) in zip(axes.lines, w.answers().items(), strict=True):
-        assert line.get_label() == name
-        assert list(line.get_ydata()) == pytest.approx([max(value, 10.0**LOW) for value in answer.gradients])
-    assert text(w.drawn().tokens[0]) in picture.caption and axes.get_yscale() == "log"
-
-
-def test_each_control_alone_moves_the_drawing_to_both_of_its_ends():
-    for name in ("distance", "sequence"):
-        w = explorer("attention")
-        control = getattr(w, name)
-        for end in (control.max, control.min):
-            before, moved = w.drawing.value, control.value != end
-            control.value = end
-            assert (w.drawing.value != before) == moved
-
-
 def test_names_are_escaped_and_curves_differ_by_more_than_colour():
     names = ["<i>&", "b", "c", "d", "e"]
     w = DistanceExplorer({name: make("RNN") for name in names})

@@ -15,7 +15,6 @@ from lesson_lib.truncated import BLOCK, attend_window
 
 N, BANDS, D = 29, 40, 5
 NAMES = ("_", "a", "s", "tʃ")
-RADII = (0, 2, 5, None)
 
 
 def panels(picture):
@@ -102,13 +101,6 @@ def test_pieces_are_those_that_attend_window_computes(n, radius):
     assert operations(lambda: attend(q, q, q)) == 2 * D * n * n
 
 
-def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
-    alone = [row for row in cost_rows() if row["kind"] == "window"]
-    for rows in (alone, cost_rows()):
-        axes = figures.costs(rows).figure.axes[0]
-        assert next(line for line in axes.lines if line.get_label() == "window").get_color() == CURVES[3]
-
-
 def test_the_caption_counts_what_is_computed_and_what_counts():
     assert figures.blocks(20, 2, 5).caption.startswith(
         f"20 tokens, radius 2: the table has 400 scores. The boxes have 180, and {window(20, 2).sum()}"
@@ -127,16 +119,6 @@ def test_memory_goes_on_with_the_power_of_theory_up_to_an_hour():
     assert ends[CURVES[3]] == (3600, pytest.approx(3 * 3600))
     (full,) = (line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x")
     assert full == pytest.approx((64 * 1024 / 2) ** 0.5)  # the window never fills it
-
-
-def test_dots_of_seeds_stand_over_their_radius_and_the_line_goes_through_their_means():
-    curves = {"one": {5: [0.5, 0.7], 0: [0.1], None: [0.4]}, "two": {0: [], 2: [0.25]}}
-    _, axes, radii = figures.over_radius(curves)
-    line, dots, _, other, *_ = axes.lines
-    assert radii == [0, 2, 5, None]
-    assert list(line.get_xdata()) == pytest.approx([-0.035, 1.965, 2.965])
-    assert list(line.get_ydata()) == pytest.approx([0.1, 0.6, 0.4])
-    assert list(dots.get_ydata()) == [0.1, 0.5, 0.7, 0.4] and list(other.get_ydata()) == [0.25]
 
 
 def test_receptive_fields_are_divided_by_their_maximum_and_say_how_far_they_reach():

@@ -202,18 +202,6 @@ def test_the_rates_are_the_best_on_validation_and_none_is_the_last_of_its_row():
         assert phonemes.RECIPE["lr"][phonemes._name(radius)] == best and best in rates[1:-1]
 
 
-def test_vowels_are_the_hardest_and_gain_the_most():
-    shares = {r: stored("by_kind", radius=r) for r in (0, 15)}
-    gained = {
-        kind: mean([row[kind] for row in shares[15]]) - mean([row[kind] for row in shares[0]])
-        for kind in phonemes.KINDS
-    }
-    assert max(gained, key=gained.get) in ("vowel", "approximant") and gained["vowel"] > 0.2
-    assert min(gained, key=gained.get) == "silence"
-    for rows in shares.values():
-        assert all(min(row, key=row.get) == "vowel" for row in rows)
-
-
 @pytest.mark.parametrize("radius", [2, None])
 def test_train_makes_the_network_it_is_asked_for(tiny, radius):
     model, history = phonemes.train(radius, steps=3)

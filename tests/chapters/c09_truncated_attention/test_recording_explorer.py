@@ -130,17 +130,6 @@ def test_the_mask_has_a_bar_for_each_query_over_the_keys_that_it_sees(value, rea
         assert (round(x), round(y), round(width)) == (first, i, last - first + 1)
 
 
-@pytest.mark.parametrize("value", ["7"])
-def test_the_still_picture_is_the_mask(value):
-    w = window()
-    w.slider.value = value
-    (axes,) = w.still().figure.axes
-    reach = 60 if value == "full" else int(value)
-    expected = [[abs(i - j) <= reach for j in range(60)] for i in range(60)]
-    assert axes.images[0].get_array().tolist() == expected
-    assert w.still().caption == w.words()
-
-
 def test_what_is_heard_is_what_the_model_says(model):
     w = RecordingExplorer(model, speech.LABELS)
     frames = speech.log_mel(speech.read_wav(speech.example()))
@@ -218,23 +207,6 @@ def test_silence_can_be_listened_to(model):
     w = RecordingExplorer(model, speech.LABELS)
     put_in(w, wav(0.3, silent=True))
     assert w.trouble == "" and w.frame.max == 30 and w.still().png()
-
-
-def test_the_slider_moves_the_drawing_to_both_of_its_ends(model):
-    w = RecordingExplorer(model, speech.LABELS)
-    seen = {w.drawing.value}
-    for end in (0, w.frame.max):
-        w.frame.value = end
-        seen.add(w.drawing.value)
-    assert len(seen) == 3
-
-
-def test_the_still_picture_shows_the_frame_that_is_chosen(model):
-    w = RecordingExplorer(model, speech.LABELS)
-    w.frame.value = 42
-    _, *layers = w.still().figure.axes
-    for axes, table in zip(layers, w.heard.weights, strict=True):
-        assert [bar.get_height() for bar in axes.patches] == pytest.approx(table[42].tolist())
 
 
 def test_where_accuracy_saturates_is_marked_on_both_curves():

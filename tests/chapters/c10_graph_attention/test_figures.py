@@ -219,11 +219,6 @@ def test_evenness_is_the_number_of_nodes_that_equal_weights_would_be_spread_over
     assert list(second.get_ydata()) == pytest.approx([2, 2, 1])
 
 
-def test_one_size_alone_has_no_guides():
-    axes = figures.sparse_dense([{"kind": "edges", "n": 4, "seconds": 1.0, "mib": 1.0}]).figure.axes[0]
-    assert texts(axes) == []
-
-
 def test_an_edge_from_j_to_i_is_a_cell_in_row_i_and_column_j():
     *_, table = figures.writings(torch.tensor([[0, 1, 2], [1, 2, 2]]), 3).figure.axes
     assert table.images[0].get_array().tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 1]]

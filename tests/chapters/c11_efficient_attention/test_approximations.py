@@ -7,12 +7,11 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import arena_figures, lra
+from lesson_lib.chapters.c11_efficient_attention import lra
 from lesson_lib.chapters.c11_efficient_attention.arena import (
     WindowAndGlobal,
     window_and_global,
 )
-from lesson_lib.chapters.c11_efficient_attention.experiments import arena
 from lesson_lib.device import device
 from lesson_lib.efficient import RandomFeatures
 from lesson_lib.linear import attend_linear
@@ -109,29 +108,3 @@ def test_an_output_of_random_features_is_not_right_on_average():
     maps = [RandomFeatures(16, 64, seed=seed).to("cpu") for seed in range(100)]
     mean = torch.stack([attend_linear(q, k, v, phi=phi) for phi in maps]).mean(0)
     assert (mean - exact).norm() > 0.3 * exact.norm()
-
-
-def test_the_stored_arena_is_read_by_kind_and_task():
-    found = arena_figures.reached()
-    assert list(found) == list(arena.KINDS) and tuple(found["full"]) == arena_figures.TASKS
-    assert arena_figures.TASKS == ("pairs", "digits", "text", "listops")
-    assert all(len(seeds) == 3 for of in found.values() for seeds in of.values())
-    assert found["full"]["pairs"] == [0.9756, 0.9834, 0.9717]
-    assert 0.1 < arena_figures.guessed()["pairs"] < 0.15
-
-
-def test_without_pairs_low_rank_wins_and_with_them_full_attention():
-    for left_out in (None, "digits", "text", "listops"):
-        assert next(iter(arena_figures.without(left_out))) == "full"
-    found = arena_figures.without("pairs")
-    assert next(iter(found)) == "low rank" and list(found.values()) == sorted(found.values(), reverse=True)
-    by_hand = sum(
-        sum(arena_figures.reached()["low rank"][task]) / 3 for task in ("digits", "text", "listops")
-    )
-    assert found["low rank"] == pytest.approx(by_hand / 3)
-
-
-def test_the_bars_have_a_panel_for_each_task():
-    picture = arena_figures.bars()
-    assert [axes.get_title("left") for axes in picture.figure.axes] == list(arena_figures.TASKS)
-    assert "Pairs" in picture.alt and "Dotted" in picture.caption

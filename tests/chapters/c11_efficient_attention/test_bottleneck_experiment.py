@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from lesson_lib.chapters.c11_efficient_attention import arena_figures
 from lesson_lib.chapters.c11_efficient_attention.arena import WindowAndGlobal
 from lesson_lib.chapters.c11_efficient_attention.experiments import arena, bottleneck
 from lesson_lib.data import recall
@@ -84,15 +83,3 @@ def test_the_rates_are_the_best_on_validation():
     for count in bottleneck.RECIPE["counts"]:
         scores = {row["lr"]: row["accuracy"] for row in rows("rate", count=count)}
         assert scores[bottleneck.RECIPE["lr"][THROUGH][str(count)]] == max(scores.values())
-
-
-def test_the_picture_has_a_mark_for_each_seed_and_a_line_at_chance():
-    picture = arena_figures.through_one_token()
-    (axes,) = picture.figure.axes
-    named = {line.get_label(): line for line in axes.lines if line.get_linestyle() == "None"}
-    assert list(named) == ["full attention", "all through one global token"]
-    for kind, line in zip(bottleneck.KINDS, named.values(), strict=True):
-        marks = [(row["count"], row["accuracy"]) for row in rows("point", attention=kind)]
-        assert sorted(map(tuple, line.get_xydata())) == sorted(marks)
-    assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"] == [1 / 8]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "16"]

@@ -152,25 +152,6 @@ def test_the_formula_behind_a_number_is_reached_by_keyboard():
     assert "role='status'" in drawing
 
 
-@pytest.mark.parametrize("name", ["layers", "heads", "key_heads", "latent", "window", "tokens"])
-def test_each_slider_alone_moves_the_drawing_to_both_of_its_ends(name):
-    w = CostExplorer("Mistral 7B v0.1")
-    slider, seen = getattr(w, name), {w.drawing.value}
-    values = [value for _, value in slider.options] if name != "layers" else [slider.min, slider.max]
-    for end in (values[0], values[-1]):
-        slider.value = end
-        seen.add(w.drawing.value)
-    assert len(seen) == (2 if name in ("latent",) else 3)  # none is where latent starts
-
-
-def test_the_still_picture_has_a_bar_for_each_model():
-    (axes,) = CostExplorer().still().figure.axes
-    wanted = [cache_bytes(setting, 32768) / 2**20 for setting in PRESETS.values()]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx(wanted)
-    assert axes.lines[0].get_xdata()[0] == 1024
-    assert [text.get_text() for text in axes.texts] == ["16 GiB", "4.0 GiB", "512 MiB", "2.1 GiB"]
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_bar_ends_where_the_cache_does(preset):
     w = CostExplorer(preset)

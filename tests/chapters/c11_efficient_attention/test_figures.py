@@ -142,29 +142,3 @@ def test_names_in_the_plane_cover_neither_each_other_nor_another_circle(spread):
             assert math.dist((x, y), near) > reach - 2
     for i, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:i])
-
-
-def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
-    some = {"low rank": accuracies()["low rank"], "mine": accuracies()["full"]}
-    (axes,) = figures.arena_plane(some, dict.fromkeys(some, 2.0), dict.fromkeys(some, 5.0)).figure.axes
-    colours = {
-        c.get_label(): to_rgb(c.get_facecolor()[0][:3]) for c in axes.collections if c.get_label() in some
-    }
-    assert colours == {"low rank": pytest.approx(to_rgb(CURVES[3])), "mine": pytest.approx(to_rgb(CURVES[5]))}
-
-
-def test_what_part_11b_says_of_shared_keys():
-    """Half the cache costs 1.2 % more bits, a quarter 1.6 %; the two overlap."""
-    from lesson_lib.chapters.c11_efficient_attention.experiments import shared_keys
-    from lesson_lib.experiments import results
-
-    rows = results("shared_keys")["rows"]
-    means = shared_keys.means(rows)
-    more = [100 * (means[heads, 256] / means[4, 256] - 1) for heads in (2, 1)]
-    assert [round(share, 1) for share in more] == [1.2, 1.6]
-    assert round(100 * (means[1, 304] / means[4, 256] - 1), 1) == 1.4  # with wider layers
-    of = {
-        heads: [row["bits"] for row in rows if row["kind"] == "trained" and row["n_key_heads"] == heads]
-        for heads in (4, 2, 1)
-    }
-    assert max(of[4]) < min(of[2] + of[1]) and min(of[1]) < max(of[2])

@@ -111,29 +111,9 @@ def test_the_law_behind_a_number_is_reached_by_keyboard():
     assert 'aria-label="tiles, MiB with its inputs: 6.0 + 0.0080 n"' in drawing
 
 
-@pytest.mark.parametrize("name", ["tokens", "memory", "machines"])
-def test_each_slider_alone_moves_the_drawing_to_both_of_its_ends(name):
-    w = explorer()
-    slider, seen = getattr(w, name), {w.drawing.value}
-    values = [value for _, value in slider.options]
-    assert values == sorted(values) and slider.description == name
-    for end in (values[0], values[-1]):
-        slider.value = end
-        seen.add(w.drawing.value)
-    assert len(seen) == 3
-
-
 def test_names_are_escaped():
     w = ScaleExplorer({"<i>": LAWS["tiles"]}, ring, longest={"<i>": 9}, exact="<i>")
     assert "<i>" not in w.drawing.value and "&lt;i&gt;" in w.drawing.value
-
-
-def test_the_still_picture_has_a_bar_for_each_kind_and_the_ring():
-    w = explorer(machines=20)
-    (axes,) = w.still().figure.axes
-    wanted = [fit.mib for fit in (*w.alone().values(), w.shared())]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx(wanted)
-    assert axes.lines[0].get_xdata()[0] == 80 * 1024
 
 
 def test_sliders_read_as_people_say():

@@ -85,19 +85,3 @@ def test_the_formula_behind_a_number_is_reached_by_keyboard():
     assert 'aria-label="weighted values / sum"' in drawing
     assert 'aria-label="old sum + exp(score)"' in explorer(2).drawing.value
     assert "role='status'" in drawing
-
-
-def test_each_control_alone_moves_the_drawing():
-    w = explorer()
-    drawings = {w.drawing.value}
-    for control, value in ((w.seen, 3), (w.added, 200), (w.by, RELATIVE)):
-        control.value = value
-        drawings.add(w.drawing.value)
-    assert len(drawings) == 4
-    assert "ln 3 + 200" in w.drawing.value
-
-
-def test_the_still_picture_hides_what_is_to_come():
-    (page,) = explorer(2).still().figure.axes
-    said = [text.get_text() for text in page.texts]
-    assert said == ["score ln 1\nvalue 10", "score ln 3\nvalue 20", "?", "kept: sum 4\noutput 17.50"]
