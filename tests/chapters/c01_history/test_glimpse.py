@@ -43,23 +43,6 @@ def by_slicing(canvas, place, size):
     return wide[top : top + size, left : left + size]
 
 
-def test_a_crop_by_hand_x_to_the_right_y_down():
-    canvas = torch.arange(1.0, 1 + HEIGHT * WIDTH).reshape(1, HEIGHT, WIDTH)
-
-    def at(x, y, size):
-        return glimpse(canvas, torch.tensor([[float(x), float(y)]]), size)[0].tolist()
-
-    assert at(0, 0, 1) == [[canvas[0, 3, 5]]]
-    middle = [[float(1 + 11 * row + column) for column in (4, 5, 6)] for row in (2, 3, 4)]
-    assert at(0, 0, 3) == middle
-    one_right = [[float(1 + 11 * row + column) for column in (5, 6, 7)] for row in (2, 3, 4)]
-    assert at(2 / WIDTH, 0, 3) == one_right
-    one_down = [[float(1 + 11 * row + column) for column in (4, 5, 6)] for row in (3, 4, 5)]
-    assert at(0, 2 / HEIGHT, 3) == one_down
-    assert at(-1, -1, 2) == [[0, 0], [0, 1]]  # the top left corner: only one pixel of four is on the canvas
-    assert at(1, 1, 2) == [[77, 0], [0, 0]]
-
-
 def test_a_crop_equals_slicing_anywhere():
     canvas, place = torch.rand(B, HEIGHT, WIDTH), 2 * torch.rand(B, 2) - 1
     for size in (1, 2, 3, 4, 13, 26):
@@ -283,14 +266,6 @@ def test_every_departure_trains(monkeypatch, departure):
     changed = experiment.RECIPE["departures"].get(departure, {})
     assert isinstance(model.core, Rectifier) == (changed.get("core") == "rectifier")
     assert model.into_core == changed.get("into_core", True) and model.start == changed.get("start", "centre")
-
-
-def test_a_little_training_beats_chance_where_everything_is_in_view(monkeypatch):
-    monkeypatch.setitem(experiment.RECIPE, "validation", 200)
-    monkeypatch.setitem(experiment.RECIPE, "batch", 64)
-    model, _ = experiment.train("centre", lr=6e-3, steps=40, size=8)
-    assert experiment.accuracy(model, "validation", 8)[-1] > 0.5
-    assert experiment.pixels_off(model, "validation")[0] == pytest.approx(6.5, abs=0.5)
 
 
 def test_the_noise_of_the_gradient_is_that_of_repeated_backward_passes():

@@ -88,19 +88,6 @@ def test_what_the_heads_bring_and_the_bias_add_up_to_what_the_layer_gives():
     assert total.tolist() == pytest.approx(written(w.drawing.value, "the attention layer gives"), abs=1e-3)
 
 
-def test_a_blur_becomes_one_pixel():
-    w = explorer()
-    w.sharpness.value = w.sharpness.base**w.sharpness.min
-    assert 1 / ((H + 2) * (W + 2)) < w.weights().max() < 0.05
-    sizes = [w.weights().max().item()]
-    for exponent in (-2, 0, 2, 5):
-        w.sharpness.value = 2.0**exponent
-        sizes.append(w.weights().max().item())
-    assert sizes == sorted(sizes) and sizes[-1] > 1 - 1e-6
-    assert max(map(abs, written(w.drawing.value, "difference"))) < 1e-5
-    assert w.words().endswith(("with weight 1.0000.", "with weight more than 0.9999."))
-
-
 def test_the_maps_hold_a_pixel_for_each_place_and_frames_lie_on_them():
     w = explorer(sharpness=32.0)
     w.row.value, w.column.value, w.head.value = 1, 4, 2  # "up right": row 0, column 5

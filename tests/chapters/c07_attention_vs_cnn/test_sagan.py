@@ -67,13 +67,6 @@ def test_gamma_starts_at_0_leaves_x_exactly_and_has_a_gradient():
     assert layer.value.weight.grad.abs().max() == 0  # at gamma = 0 nothing else learns yet
 
 
-def test_permuted_places_permute_the_outputs():
-    layer, x = block(), torch.randn(B, C, H, W)
-    order = torch.randperm(H * W)
-    permuted = x.flatten(-2)[..., order].unflatten(-1, (H, W))
-    assert_close(layer(permuted).output.flatten(-2), layer(x).output.flatten(-2)[..., order])
-
-
 def test_the_far_corner_is_seen_by_attention_and_not_by_the_small_convolution():
     x = torch.randn(1, C, H, 2 * REACH + 1)
     changed = x.clone()

@@ -105,13 +105,6 @@ def test_budgets_and_seeds_matter(few):
     assert not torch.allclose(weights[0], weights[2])
 
 
-def test_a_few_steps_teach_something(monkeypatch):
-    monkeypatch.setitem(RECIPE, "steps", {"cnn": {"long": 60}})
-    _, history = experiment.train("cnn", "digit", 1000)
-    assert max(history.column("score")) > 0.25
-    assert history.rows[-1]["loss"] < history.rows[0]["loss"]
-
-
 def test_accuracy_by_distance_is_of_the_pairs_at_that_distance(few, no_shape_hook):
     class Knowing(torch.nn.Module):  # right where the middles are at least 12 pixels apart
         def forward(self, x):

@@ -80,19 +80,6 @@ def test_edges_by_hand():
     assert ("sum of 4", 1) not in twice  # its sum was whole before
 
 
-def test_attention_has_an_edge_for_every_pair_it_may_see():
-    assert network("self-attention", 7).number_of_edges() == 7 * 7
-    assert network("causal self-attention", 7).number_of_edges() == 7 * 8 // 2
-    assert network("window attention", 3).number_of_edges() == 3 * 3  # one layer reaches everything
-
-
-def test_the_query_of_linear_attention_comes_in_at_the_end():
-    graph = network("linear attention, as an RNN", 3)
-    assert {*graph.predecessors(("output", 2))} == {("input", 2), ("state", 2)}
-    assert networkx.shortest_path_length(graph, ("input", 2), ("output", 2)) == 1
-    assert networkx.shortest_path_length(graph, ("input", 0), ("output", 2)) == 4
-
-
 def test_what_is_no_network_gets_a_sentence(no_shape_hook):
     with pytest.raises(ValueError, match="network must be one of RNN, BiRNN"):
         network("rnn")

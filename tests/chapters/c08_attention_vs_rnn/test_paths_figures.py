@@ -50,12 +50,6 @@ def test_rows_steps_and_places_by_hand():
     assert lines(drawing).keys() == set(graph.edges)
 
 
-def test_steps_wait_for_the_last_of_what_they_need():
-    """Two ways to the same unit: the longer one counts."""
-    graph = networkx.DiGraph([(("x", 0), ("a", 0)), (("a", 0), ("b", 0)), (("x", 0), ("b", 0))])
-    assert paths_figures.steps(graph) == {("x", 0): 0, ("a", 0): 1, ("b", 0): 2}
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_steps_are_longest_paths_from_the_inputs(name):
     graph, due = graph_of(name, N), paths_figures.steps(graph_of(name, N))
@@ -124,13 +118,6 @@ def test_a_wave_colours_what_is_computed_now_before_and_later(wave):
     bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
     waited = {(("input", wave - 1), ("state", wave - 1)), (("state", wave - 2), ("state", wave - 1))}
     assert bright == waited & set(chain().edges)
-
-
-def test_in_two_ways_both_directions_go_at_once_and_meet_in_the_outputs():
-    graph = graph_of("BiRNN", N)
-    now = {node for node, box in boxes(paths_figures.draw(graph, wave=2)).items() if box.ground == NOW}
-    assert now == {("from the left", 1), ("from the right", N - 2)}
-    assert paths_figures.steps(graph)["output", 0] == N + 1
 
 
 def inside(point, center, margin):
