@@ -20,14 +20,11 @@ from lesson_lib.chapters.c04_multi_head.pronouns import (
 OPENING = "the animal did not cross the street because it was too tired"
 
 
-def test_each_word_is_once_in_the_list_and_a_kind_has_six_nouns_and_three_last_words():
+def test_words_kinds_and_the_last_word_that_a_noun_never_meets():
     assert len(set(WORDS)) == len(WORDS)
     assert len(NOUNS) == 24 and len(pronouns.LAST) == 12
     assert [KIND[noun] for noun in ("animal", "street", "soup", "box")] == list(KINDS)
     assert KIND["tired"] == "animals" and KIND["wide"] == "places"
-
-
-def test_each_noun_has_one_last_word_that_it_never_meets_and_each_last_word_two_such_nouns():
     assert sorted(noun for noun, _ in HELD_OUT) == sorted(NOUNS)
     assert sorted(last for _, last in HELD_OUT) == sorted(2 * pronouns.LAST)
     assert all(KIND[noun] == KIND[last] for noun, last in HELD_OUT)
@@ -66,7 +63,7 @@ def test_what_cannot_be_read_is_told(sentence, said):
         read(sentence)
 
 
-def test_a_sentence_is_held_out_or_not():
+def test_a_held_out_pair_stands_in_no_sentence_of_the_training():
     counts = {held_out: len(sentences(held_out=held_out)[0]) for held_out in (None, True, False)}
     # 4 lines, ordered pairs of nouns of two kinds, 2 answers, 3 last words
     assert counts == {None: 4 * 24 * 18 * 6, True: 4 * 24 * 18 * 2, False: 4 * 24 * 18 * 4}
@@ -75,9 +72,6 @@ def test_a_sentence_is_held_out_or_not():
     assert {
         (WORDS[it], WORDS[last]) for it, last in zip(answers[:, 1], words[:, -1], strict=True)
     } == HELD_OUT
-
-
-def test_a_held_out_pair_never_stands_in_one_sentence_of_the_training():
     words, _ = sentences(held_out=False)
     lines = [set(text(row).split()) for row in words]
     assert not any(line >= set(pair) for line in lines for pair in list(HELD_OUT)[::5])

@@ -35,9 +35,6 @@ def test_only_the_gap_is_kept_from_the_words_that_are_named():
         for table, subject, verb in zip(hidden, given.subject.tolist(), given.verb.tolist(), strict=True):
             assert table.nonzero().tolist() == [[verb, subject + step] for step in steps]
     assert torch.equal(carried.unread(given, "subject"), carried.blind(given, "gap"))
-
-
-def test_the_controls_word_stands_before_the_gap():
     given = carried.misled()
     assert (given.subject + max(carried.UNREAD["control"]) < given.verb).all()
 

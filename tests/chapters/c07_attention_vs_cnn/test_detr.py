@@ -107,7 +107,7 @@ def test_cells_lie_row_by_row_and_see_seventeen_pixels():
     assert columns.max() - columns.min() + 1 == 17 == rows.max() - rows.min() + 1
 
 
-def test_iou_and_giou_by_hand():
+def test_iou_giou_corners_and_truth_by_hand():
     one = torch.tensor([[0.0, 0, 2, 2]]).expand(4, 4)
     other = torch.tensor([[0.0, 0, 2, 2], [1, 1, 3, 3], [3, 0, 4, 2], [0, 0, 1, 2]])
     torch.testing.assert_close(detr.iou(one, other), torch.tensor([1, 1 / 7, 0, 1 / 2]))
@@ -116,9 +116,6 @@ def test_iou_and_giou_by_hand():
     torch.testing.assert_close(detr.giou(one, other), detr.giou(other, one))
     empty = torch.zeros(4)
     assert detr.iou(empty, empty) == 0 and detr.giou(empty, empty).isfinite()
-
-
-def test_corners_and_truth_by_hand():
     torch.testing.assert_close(detr.corners(torch.tensor([5.0, 3, 4, 2])), torch.tensor([3.0, 2, 7, 4]))
     scenes = to_device(objects(torch.Generator("cpu").manual_seed(1), B, size=29))
     canvas, kind, boxes = detr.truth(scenes)

@@ -116,16 +116,13 @@ def test_an_objects_pixels_are_in_its_box_and_fill_it(monkeypatch):
         assert not left.any()
 
 
-def test_a_pairs_label_says_whether_its_kinds_agree():
+def test_a_pairs_label_says_whether_its_kinds_agree_and_one_shape_says_nothing():
     given = pairs(generator(), 2003)
     assert torch.equal(given.label, (given.kind[:, 0] == given.kind[:, 1]).long())
     assert given.label.float().mean().item() == pytest.approx(0.5, abs=0.04)
     assert given.canvas.shape == (2003, SIZE, SIZE)
     assert (given.box[..., 2:] - given.box[..., :2] == 7).all()
     assert apart(given.box, torch.ones(2003, 2, dtype=torch.bool, device="cpu"))
-
-
-def test_one_shape_of_a_pair_says_nothing():
     given = pairs(generator(), 20_011)
     for shape in (0, 1):
         for kind in given.kind.unique().tolist():

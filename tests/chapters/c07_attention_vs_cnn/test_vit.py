@@ -30,30 +30,24 @@ def convnet(channels=(5, 11, 13), c_in=C):
     return to_device(ConvNet(CLASSES, channels, c_in=c_in)).eval()
 
 
-def test_patches_by_hand_row_by_row_and_channel_first():
+def test_patches_by_hand_and_by_a_strided_convolution():
     x = torch.arange(24.0).reshape(1, 2, 2, 6)
     assert patchify(x, 2)[0].tolist() == [
         [0, 1, 6, 7, 12, 13, 18, 19],
         [2, 3, 8, 9, 14, 15, 20, 21],
         [4, 5, 10, 11, 16, 17, 22, 23],
     ]
-
-
-def test_a_strided_convolution_is_a_product_with_patches():
     x, conv = torch.randn(B, C, 10, 15), nn.Conv2d(C, D_MODEL, PATCH, stride=PATCH)
     by_hand = patchify(x, PATCH) @ conv.weight.flatten(1).T + conv.bias
     assert by_hand.shape == (B, 6, D_MODEL)
     assert_close(conv(x).flatten(2).mT, by_hand)
 
 
-def test_the_transformers_parameters_by_hand():
+def test_parameters_by_hand():
     layer = 4 * D_MODEL**2 + 2 * D_MODEL * D_INNER + D_INNER + 5 * D_MODEL
     patches, table = (C * PATCH**2 + 1) * D_MODEL, (9 + 2) * D_MODEL
     wanted = patches + table + LAYERS * layer + 2 * D_MODEL + (D_MODEL + 1) * CLASSES
     assert sum(p.numel() for p in transformer().parameters()) == wanted
-
-
-def test_the_convnets_parameters_by_hand():
     wanted = 9 * (3 * 5 + 5 * 11 + 11 * 13) + 2 * (5 + 11 + 13) + 14 * CLASSES
     assert sum(p.numel() for p in convnet().parameters()) == wanted
 
@@ -109,9 +103,6 @@ def test_distances_by_hand():
     weights = torch.stack([own, even, ends])[None]
     assert_close(attention_distance(weights, (1, 3), 5), torch.tensor([0.0, 40 / 9, 25 / 3]))
     assert_close(attention_distance(weights, (3, 1), 5), torch.tensor([0.0, 40 / 9, 25 / 3]))
-
-
-def test_a_distance_runs_down_and_right_and_shares_are_made_whole():
     weights = torch.zeros(1, 1, 6, 6)
     weights[..., 3] = 0.25  # of 2 x 3 patches: the second row's first; the class token took the rest
     wanted = 7 * (1 + 2**0.5 + 5**0.5 + 0 + 1 + 2) / 6

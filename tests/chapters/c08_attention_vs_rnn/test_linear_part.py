@@ -23,16 +23,13 @@ def test_by_state_is_linear_attention():
     )
 
 
-def test_a_gate_is_a_penalty_on_the_score():
+def test_a_gate_is_a_penalty_on_the_score_and_equal_gates_are_one():
     q, k, v = torch.randn(2, D_K).abs(), torch.randn(N, D_K).abs(), torch.randn(N, D_V)
     bias = torch.arange(N - 1.0, -1, -1) * torch.tensor(0.7).log()
     by_table = attend(q, k, v, score=lambda a, b: (a @ b.mT).log(), score_bias=bias.expand(2, -1)).output
     gate = torch.full((N,), 0.7)
     summed, weight = (q @ asked.gated_state(k, x, gate) for x in (v, torch.ones(N, 1)))
     torch.testing.assert_close(summed / weight, by_table)
-
-
-def test_equal_gates_for_all_rows_are_one_gate():
     k, v, gate = torch.randn(N, D_K), torch.randn(N, D_V), torch.rand(N)
     torch.testing.assert_close(
         asked.gated_state_2(k, v, gate[:, None].expand(-1, D_K)), asked.gated_state(k, v, gate)

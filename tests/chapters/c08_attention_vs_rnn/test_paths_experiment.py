@@ -36,14 +36,9 @@ def by_hand(name, n):
 
 @pytest.mark.parametrize("name", paths.NETWORKS)
 @pytest.mark.parametrize("n", LENGTHS)
-def test_counts_by_hand(name, n):
+def test_counts_and_reach_by_hand(name, n):
     assert counted(network(name, n)) == by_hand(name, n)
-
-
-@pytest.mark.parametrize("name", paths.NETWORKS)
-@pytest.mark.parametrize("n", LENGTHS)
-def test_who_reaches_whom(name, n):
-    """Causal networks see the left and themselves; the others see everything."""
+    # Causal networks see the left and themselves; the others see everything.
     graph = network(name, n)
     inputs, outputs = ends(graph)
     assert [i for _, i in inputs] == [i for _, i in outputs] == [*range(n)]

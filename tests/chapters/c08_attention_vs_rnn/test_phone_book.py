@@ -19,9 +19,6 @@ def test_numbers_survive_their_signs():
         5,
         250,
     ]  # sizes do not count
-
-
-def test_183_by_hand():
     (signs,) = phone_book.in_signs(torch.tensor([183]))
     assert signs.tolist() == [1, -1, 1, 1, -1, 1, 1, 1]
 

@@ -155,7 +155,7 @@ def test_a_row_holds_what_was_measured(tiny):
     assert row["parameters"] == sum(p.numel() for p in model.parameters()) and len(row["near"]) == 1
 
 
-def test_where_accuracy_saturates():
+def test_where_accuracy_saturates_and_the_first_look_with_that_loss():
     """The mean over seeds counts; the smallest radius within a point of the best, other kinds aside."""
     at = {
         0: (0.5, 0.6), 2: (0.7, 0.7), 5: (0.79, 0.798), 15: (0.80, 0.80), 50: (0.81, 0.77), None: (0.7, 0.7),
@@ -163,9 +163,6 @@ def test_where_accuracy_saturates():
     rows = [{"kind": "point", "radius": r, "accuracy": one} for r, both in at.items() for one in both]
     rows += [{"kind": "layer", "radius": r, "accuracy": 1.0 if r is None else 0.2} for r in at]
     assert phonemes.saturates(rows) == 5 and phonemes.saturates(rows, kind="layer") is None
-
-
-def test_matched_is_the_first_look_with_that_loss():
     curve = [[50, 2.0, 0.3], [100, 1.0, 0.5], [150, 0.9, 0.4], [200, 1.1, 0.6]]
     rows = [{"kind": kind, "radius": 5, "curve": curve} for kind in ("point", "rate", "layer")]
     rows.append({"kind": "point", "radius": 5, "curve": [[50, 0.7, 0.45]]})

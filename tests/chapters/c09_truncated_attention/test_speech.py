@@ -64,12 +64,9 @@ def test_a_tone_lights_its_band():
         assert frames[50].argmax() == band
 
 
-def test_loudness_does_not_matter():
+def test_loudness_does_not_matter_and_silence_gives_no_nan():
     samples = torch.randn(3000)
     torch.testing.assert_close(speech.log_mel(samples), speech.log_mel(samples / 50), atol=1e-4, rtol=0)
-
-
-def test_silence_gives_the_floor_and_no_nan():
     frames = speech.log_mel(torch.zeros(1600))
     assert frames.isfinite().all() and frames.unique().numel() == 1
 
@@ -127,13 +124,10 @@ class Tone:
         return numpy.sin(2000 * t).astype(numpy.float32), [(4000, "ˈa"), (6000, "b"), (8000, "")]
 
 
-def test_the_maker_labels_each_frame_with_what_is_spoken_at_its_centre(no_shape_hook):
+def test_the_maker_labels_frames_by_their_centres_and_adds_noise_below_the_voice(no_shape_hook):
     samples, labels = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     assert len(samples) == 0.6 * speech.RATE
     assert labels == ["_"] * 30 + ["a"] * 10 + ["b"] * 10 + ["_"] * 11, "a tenth of a second of silence first"
-
-
-def test_the_maker_adds_noise_below_the_voice(no_shape_hook):
     samples, _ = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     noise, voice = samples[:1600].std(), samples[1600:8000].std()
     assert 0.02 < noise / voice < 0.4

@@ -53,15 +53,12 @@ def tiny():
     )  # fmt: skip
 
 
-def test_accuracy_asks_for_the_others():
+def test_accuracy_asks_for_the_others_and_strangers_are_pairs_without_an_edge():
     """The known node does not count, be it right or wrong."""
     for first in (0, 1):
         model = Says(torch.tensor([first, 0, 1, 0]))
         assert club.accuracy(model, tiny()) == pytest.approx(2 / 3)
     assert club.accuracy(Says(torch.tensor([2, 0, 1, 1])), tiny()) == 1
-
-
-def test_strangers_are_pairs_without_an_edge_and_not_oneself():
     even = Says(weights=torch.full((5, 4, 4), 1 / 4))
     assert club.weight_on_strangers(even, tiny()) == pytest.approx(8 / 16)  # 16 pairs, 4 edges, 4 nodes
     own = Says(weights=torch.eye(4).expand(5, 4, 4))

@@ -127,7 +127,7 @@ def test_an_mlp_is_one():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_how_far_a_node_sees(kind):
+def test_how_far_a_node_sees_whatever_its_number_is(kind):
     """Two layers along a path reach two nodes away; a poisoned node stays unseen beyond, or is seen
     by all."""
     model, x = make(kind), torch.randn(N, D_IN)
@@ -136,10 +136,6 @@ def test_how_far_a_node_sees(kind):
     moved = (model(poisoned, path()) - model(x, path())).abs().amax(-1) > 1e-4
     reach = {"MLP": 0, "full attention": N, "scores set to 0": N}.get(kind, 2)
     assert moved.tolist() == [abs(i - 6) <= reach for i in range(N)]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_nodes_may_be_renumbered(kind):
     model, x, edges = make(kind), torch.randn(N, D_IN), ring_and_chords()
     order = torch.randperm(N)  # new number of each node
     moved = torch.empty_like(x)
@@ -148,16 +144,12 @@ def test_nodes_may_be_renumbered(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_self_loops_are_there_and_count_once(kind):
+def test_self_loops_count_once_and_every_parameter_learns(kind):
     model, x = make(kind), torch.randn(N, D_IN)
     assert_close(model(x, self_loops(path(), N)), model(x, path()))
     alone = model.look(x, path()[:, :0]).weights
     if kind not in ("full attention", "scores set to 0"):
         assert_close(alone, torch.eye(N).expand_as(alone))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_parameter_learns(kind):
     model = make(kind)
     model(torch.randn(N, D_IN), ring_and_chords()).square().sum().backward()
     for name, parameter in model.named_parameters():

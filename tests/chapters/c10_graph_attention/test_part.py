@@ -31,16 +31,13 @@ def cpu_edges(n=N, seed=0):
     ]
 
 
-def test_along_edges_is_the_librarys():
+def test_sums_and_scores_along_edges_are_the_librarys():
     with torch.device("cpu"):
         q, k, v, edges = torch.randn(N, D_K), torch.randn(N, D_K), torch.randn(N, D_V), cpu_edges()
         found = asked.along_edges((q[edges[1]] * k[edges[0]]).sum(-1) / D_K**0.5, v, edges)
         assert_close(found, attend_edges(q[:, None], k[:, None], v[:, None], edges).output[:, 0])
         assert_close(found, attend(q, k, v, mask=from_edges(edges, N)).output)
     assert (found[0] == 0).all()
-
-
-def test_gat_scores_are_the_librarys():
     with torch.device("cpu"):
         edges, first, later = cpu_edges(), GraphScore(D_K), GraphScore(D_K, dynamic=True)
         z, other = torch.randn(2, N, D_K)

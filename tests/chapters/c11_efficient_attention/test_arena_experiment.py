@@ -55,7 +55,7 @@ def test_pairs_ask_for_a_value_that_stands_beside_its_key():
         assert order == sorted(range(len(known)), key=lambda i: known[i])
 
 
-def test_digits_are_pictures_of_their_split():
+def test_digits_are_pictures_of_their_split_and_expressions_have_their_value():
     """The canvas is drawn row after row, each pixel a number of sixteenths, and its picture is one of the
     split."""
     for split in arena.SPLITS:
@@ -67,9 +67,6 @@ def test_digits_are_pictures_of_their_split():
         arena.draw("digits", "test", 7, generator(5)).tokens,
         arena.draw("digits", "training", 7, generator(5)).tokens,
     )
-
-
-def test_expressions_have_their_value():
     tokens, answer = arena.draw("listops", "test", 13, generator(2))
     assert [listops.value(listops.text(row)) for row in tokens] == answer.tolist()
 
@@ -182,14 +179,11 @@ def point(attention, task, accuracy, **more):
     return {"kind": "point", "attention": attention, "task": task, "accuracy": accuracy} | more
 
 
-def test_the_table_holds_means():
+def test_the_table_holds_means_and_costs_are_medians():
     rows = [point(kind, "pairs", 0.5) for kind in KINDS] + [point("linear", "pairs", 0.9), {"kind": "rate"}]
     assert arena.table(rows) == {
         kind: {"pairs": pytest.approx(0.7 if kind == "linear" else 0.5)} for kind in KINDS
     }
-
-
-def test_costs_are_medians():
     rows = [
         {"kind": "cost", "attention": "full", "n": 5, "steps_per_s": speed, "mib": mib}
         for speed, mib in ((1.0, 4.0), (3.0, 4.0), (2.0, 5.0))

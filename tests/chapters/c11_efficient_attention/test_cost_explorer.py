@@ -132,7 +132,7 @@ def test_what_is_kept_is_told_in_words():
     assert "1 key and 1 value of 128" in w.words()
 
 
-def test_the_shapes_are_those_of_one_layer():
+def test_the_shapes_and_formulas_behind_the_numbers_are_told():
     w = CostExplorer("Mistral 7B v0.1")
     assert list(w.shapes().values()) == ["(32, 1, 128)", "(8, 4,096, 128)", "(8, 4,096, 128)"]
     w.preset.value = "DeepSeek V3"
@@ -140,9 +140,6 @@ def test_the_shapes_are_those_of_one_layer():
     for name, shape in w.shapes().items():
         drawing = html.unescape(w.drawing.value)
         assert f"{name}</th>" in drawing and f">{shape}<" in drawing
-
-
-def test_the_formula_behind_a_number_is_reached_by_keyboard():
     drawing = html.unescape(CostExplorer().drawing.value)
     assert 'tabindex="0" aria-label="2 · (2 · 32 · 128) · 32 layers · 32,768 tokens"' in drawing
     assert 'aria-label="32 layers · 32 heads · (2 · 128) · 32,768 tokens"' in drawing

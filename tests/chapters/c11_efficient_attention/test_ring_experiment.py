@@ -28,15 +28,12 @@ def test_every_token_is_in_one_process(tokens, processes):
     assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
-def test_what_is_sent_by_hand():
+def test_what_is_sent_by_hand_and_memory_of_the_largest_repeat():
     mib = 2**20 / 4  # numbers of 4 bytes in a MiB
     # 2 heads, 6 tokens, width 5: a tensor of all has 60 numbers
     assert sent_mib(6, 1, heads=2, width=5, backward=True) == 0
     assert sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
     assert sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
-
-
-def test_memory_takes_the_largest_of_the_repeats():
     rows = [
         {"processes": p, "tokens": 8, "causal": causal, "backward": False, "mib": mib}
         for p, causal, mib in [(1, False, 4.0), (2, False, 2.0), (2, False, 2.5), (2, True, 9.0)]

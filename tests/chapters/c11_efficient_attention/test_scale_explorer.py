@@ -36,15 +36,12 @@ def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
     assert explorer().still().caption == explorer().words()
 
 
-def test_one_machine_by_hand():
+def test_one_machine_and_a_ring_by_hand():
     found = explorer(tokens=100_000).alone()
     assert found["table"].mib == pytest.approx(300_000) and not found["table"].fits  # 80 GiB are 81,920 MiB
     assert found["tiles"].mib == pytest.approx(806) and found["tiles"].fits
     assert found["tiles"].seconds == pytest.approx(200) and found["window"].seconds == pytest.approx(1)
     assert [fit.far for fit in found.values()] == [True, False, False]  # 81,920 and 163,840 are ten times
-
-
-def test_a_ring_by_hand():
     w = explorer(tokens=1_000_000, machines=20, memory=1)
     ring = w.shared()
     assert ring.mib == pytest.approx(401) and ring.fits and ring.far

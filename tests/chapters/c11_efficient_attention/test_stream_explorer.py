@@ -24,15 +24,12 @@ def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
     assert explorer().words() in explorer().still().caption
 
 
-def test_three_scores_by_hand():
+def test_three_scores_by_hand_plainly_and_relative_to_the_largest():
     rows = explorer(3).kept()
     assert [row.total for row in rows] == pytest.approx([1, 4, 8])
     assert [row.mixed for row in rows] == pytest.approx([10, 70, 230])
     assert [row.output for row in rows] == pytest.approx([10, 17.5, 28.75])
     assert {row.largest for row in rows} == {0.0}
-
-
-def test_relative_to_the_largest_by_hand():
     rows = explorer(3, by=RELATIVE).kept()
     assert [row.largest for row in rows] == pytest.approx([0, math.log(3), math.log(4)])
     assert [row.total for row in rows] == pytest.approx([1, 4 / 3, 2])
