@@ -81,21 +81,6 @@ def test_the_button_writes_anew_with_a_new_seed_and_the_sliders_values(calls):
     assert w.words() == "Made at temperature 1.50 and top-k 5, seed 1."
 
 
-def test_typing_and_the_length_write(calls):
-    w = ContinuationExplorer(untrained(), "ab")
-    w.text.value = "c"
-    w.length.value = 40
-    assert [(text, length) for text, length, _ in calls] == [("ab", 100), ("c", 100), ("c", 40)]
-    assert len(w.made) == 40 and "<b>c</b>" in w.drawing.value
-
-
-def test_an_empty_beginning_and_a_long_one_are_continued():
-    w = ContinuationExplorer(untrained(), "")
-    assert len(w.made) == 100
-    w.text.value = "ab c" * 100
-    assert not w.trouble and "<b>ab cab c" in w.drawing.value
-
-
 @pytest.mark.parametrize(
     "text, words",
     [("abz", "text holds 'z', which this model has never seen"), ("ab" * 251, "type at most 500")],

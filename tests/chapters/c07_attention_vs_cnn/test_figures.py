@@ -96,16 +96,3 @@ def test_a_label_stays_in_the_canvas(box, corner):
     (axes,) = panels(figures.detections(torch.rand(1, 24, 24), [box], [box], [["cross"]]))
     (text,) = axes.texts
     assert (*text.get_position(), text.get_ha(), text.get_va()) == corner
-
-
-def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
-    axes = figures.sheet()[1][0][0]
-    colored = figures.draw_picture(axes, torch.full((3, H, W), 1.7)).get_array()
-    assert colored.shape == (H, W, 3) and colored.max() == 1
-    assert figures.draw_picture(axes, torch.full((H, W), 0.5)).get_clim() == (0, 0.5)
-    # of one value: any range
-    assert figures.draw_picture(axes, torch.full((1, H, W), -0.5)).get_clim() == (
-        -0.5,
-        0.5,
-    )
-    assert figures.draw_picture(axes, torch.zeros(H, W)).get_clim() == (0, 1)

@@ -79,15 +79,6 @@ def test_at_every_pixel_it_gives_what_the_layers_give():
                 assert written(w.drawing.value, name) == pytest.approx(there, abs=1e-4)
 
 
-def test_what_the_heads_bring_and_the_bias_add_up_to_what_the_layer_gives():
-    w = explorer(sharpness=2.0)
-    w.row.value, w.column.value, brings = 0, 5, []
-    for w.head.value in range(9):
-        brings.append(written(w.drawing.value, "this head brings"))
-    total = torch.tensor(brings).sum(0) + w.conv.bias
-    assert total.tolist() == pytest.approx(written(w.drawing.value, "the attention layer gives"), abs=1e-3)
-
-
 def test_the_maps_hold_a_pixel_for_each_place_and_frames_lie_on_them():
     w = explorer(sharpness=32.0)
     w.row.value, w.column.value, w.head.value = 1, 4, 2  # "up right": row 0, column 5

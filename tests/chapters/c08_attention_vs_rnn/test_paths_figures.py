@@ -99,13 +99,6 @@ def test_a_path_is_lit_and_numbered_from_its_start():
     assert {box.text for box in drawing.boxes if box.ground != NOW} == {""}
 
 
-def test_the_ends_of_no_path_are_dashed():
-    graph = chain()
-    drawing = paths_figures.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
-    assert {node for node, box in boxes(drawing).items() if box.dashed} == {("input", 2), ("state", 0)}
-    assert NOW not in {box.ground for box in drawing.boxes}
-
-
 @pytest.mark.parametrize("wave", range(5))
 def test_a_wave_colours_what_is_computed_now_before_and_later(wave):
     drawing = paths_figures.draw(chain(), wave=wave)
@@ -187,22 +180,6 @@ def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
     with pytest.raises(error, match=words):
         paths_figures.check(graph)
-
-
-def test_the_lengths_of_shortest_paths_are_told():
-    shortest = {name: paths_figures.shortest(graph_of(name, 8), 5, 2) for name in NETWORKS}
-    lengths = {name: paths_figures.length(path) for name, path in shortest.items()}
-    assert (
-        lengths["RNN"]
-        == lengths["causal self-attention"]
-        == lengths["linear attention, by doubling"]
-        == "no path"
-    )
-    assert (lengths["self-attention"], lengths["convolutions"], lengths["BiRNN"]) == (
-        "1 unit",
-        "7 units",
-        "5 units",
-    )
 
 
 def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_every_time():

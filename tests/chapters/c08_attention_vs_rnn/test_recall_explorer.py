@@ -73,17 +73,6 @@ def test_the_sequence_is_written_whole_its_symbol_and_question_framed(distance):
     )
 
 
-def test_the_same_place_of_the_sliders_is_the_same_sequence_and_another_is_another():
-    w, again = explorer("RNN"), explorer("RNN")
-    seen = set()
-    for w.sequence.value in range(module.SEQUENCES):
-        again.sequence.value = w.sequence.value
-        assert torch.equal(w.drawn().tokens, again.drawn().tokens)
-        seen.add(text(w.drawn().tokens[0]))
-    assert len(seen) == module.SEQUENCES == again.sequence.max + 1
-    assert len({line[0] for line in seen}) >= 6  # symbols
-
-
 @pytest.mark.parametrize("system", ["LSTM", "attention"])
 def test_answers_and_probabilities_are_the_networks(system):
     w = explorer(system)

@@ -1,8 +1,6 @@
 """The figures of lesson 09: phonemes and wrong frames, windows and the pieces that cover them, memory beyond
 what was measured."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 
@@ -15,11 +13,6 @@ from lesson_lib.truncated import BLOCK, attend_window
 
 N, BANDS, D = 29, 40, 5
 NAMES = ("_", "a", "s", "tʃ")
-
-
-def panels(picture):
-    """Axes that hold a drawing, without colour bars."""
-    return [axes for axes in picture.figure.axes if axes.get_label() != "<colorbar>"]
 
 
 def texts(axes):
@@ -49,17 +42,6 @@ def cost_rows(seeds=(0, 1, 2)):
 def test_stretches_of_equal_labels_become_one():
     labels = torch.tensor([2, 2, 0, 1, 1, 1, 2])
     assert figures.segments(labels, NAMES) == [(0, 2, "s"), (2, 3, "_"), (3, 6, "a"), (6, 7, "s")]
-
-
-def test_phonemes_that_are_close_stand_on_several_lines_and_what_has_no_room_is_left_out():
-    labels = torch.arange(N * 20) % 2 + 1
-    above, _ = figures.utterance(torch.randn(N * 20, BANDS), labels, NAMES).figure.axes
-    lines = {}
-    for text in above.texts:
-        lines.setdefault(text.get_position()[1], []).append(text.get_position()[0])
-    total = 0.2 * N
-    assert all(b - a >= 0.022 * total for xs in lines.values() for a, b in pairwise(xs))
-    assert lines.keys() == {0.5, 1.5, 2.5} and len(above.texts) < N * 20
 
 
 def test_wrong_frames_are_marked_between_truth_and_guess():
@@ -119,12 +101,3 @@ def test_memory_goes_on_with_the_power_of_theory_up_to_an_hour():
     assert ends[CURVES[3]] == (3600, pytest.approx(3 * 3600))
     (full,) = (line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x")
     assert full == pytest.approx((64 * 1024 / 2) ** 0.5)  # the window never fills it
-
-
-def test_receptive_fields_are_divided_by_their_maximum_and_say_how_far_they_reach():
-    row = torch.zeros(11)
-    row[3:6] = torch.tensor([2.0, 4.0, 1.0])
-    first, second = panels(figures.fields({1: row, 2: torch.ones(11)}, centre=4))
-    shown = torch.tensor(first.images[0].get_array().filled(torch.nan).tolist(), device="cpu")[0]
-    assert shown[3:6].tolist() == [0.5, 1.0, 0.25] and shown.isnan().sum() == 8
-    assert texts(first) == ["−1 … +1"] and texts(second) == ["−4 … +6"]

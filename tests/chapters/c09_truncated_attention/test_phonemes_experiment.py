@@ -197,12 +197,3 @@ def test_the_rates_are_the_best_on_validation_and_none_is_the_last_of_its_row():
         assert sorted(scores) == rates
         best = max(scores, key=scores.get)
         assert phonemes.RECIPE["lr"][phonemes._name(radius)] == best and best in rates[1:-1]
-
-
-@pytest.mark.parametrize("radius", [2, None])
-def test_train_makes_the_network_it_is_asked_for(tiny, radius):
-    model, history = phonemes.train(radius, steps=3)
-    assert model.radius == radius and len(model.encoder.layers) == phonemes.RECIPE["n_layers"]
-    assert model(torch.randn(1, 4, N_MELS)).shape == (1, 4, len(NAMES))
-    assert [row["step"] for row in history.rows] == [2, 3]
-    assert max(history.column("score")) == phonemes.accuracy(model, "validation").frames

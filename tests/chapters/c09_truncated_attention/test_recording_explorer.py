@@ -115,21 +115,6 @@ def test_the_nearest_measured_radii_are_marked(value, nearest):
     assert [float(mean) for *_, mean in dots] == pytest.approx([0.51, 0.61, 0.71, 0.81, 0.91])
 
 
-@pytest.mark.parametrize("value, reach", [("7", 7), ("full", 60)])
-def test_the_mask_has_a_bar_for_each_query_over_the_keys_that_it_sees(value, reach):
-    w = window()
-    w.slider.value = value
-    unit = windows.SIDE / windows.TOKENS
-    bars = re.findall(
-        r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="[\d.]+" fill="#0072B2"', w.drawing.value
-    )
-    assert len(bars) == windows.TOKENS
-    for i, bar in enumerate(bars):
-        x, y, width = (float(number) / unit for number in bar)
-        first, last = max(0, i - reach), min(windows.TOKENS - 1, i + reach)
-        assert (round(x), round(y), round(width)) == (first, i, last - first + 1)
-
-
 def test_what_is_heard_is_what_the_model_says(model):
     w = RecordingExplorer(model, speech.LABELS)
     frames = speech.log_mel(speech.read_wav(speech.example()))
@@ -207,39 +192,6 @@ def test_silence_can_be_listened_to(model):
     w = RecordingExplorer(model, speech.LABELS)
     put_in(w, wav(0.3, silent=True))
     assert w.trouble == "" and w.frame.max == 30 and w.still().png()
-
-
-def test_where_accuracy_saturates_is_marked_on_both_curves():
-    for saturates in (5, None):
-        x = windows._across(saturates)
-        dashed = re.findall(r'<path d="M([\d.]+) 0v\d+" stroke="#111"', window(saturates).drawing.value)
-        assert [float(found) for found in dashed] == pytest.approx([x, x], abs=0.06)
-
-
-def test_the_table_holds_window_and_full_attention():
-    w = window()
-    found = re.search("<tbody>(.*?)</tbody>", w.drawing.value)[1]
-    mine, full = windows.cost(5), windows.cost(None)
-    assert (
-        f"<td>{mine.counted:,}</td><td>{mine.computed:,}</td><td>{mine.operations / 1e6:,.0f}</td>" in found
-    )
-    assert f"<td>{full.computed:,}</td>" in found and found.count("<tr>") == 2
-    w.slider.value = "full"
-    assert re.search("<tbody>(.*?)</tbody>", w.drawing.value)[1].count("<tr>") == 1
-
-
-def test_each_layers_weights_are_drawn_as_steps_of_their_height(model):
-    w = RecordingExplorer(model, speech.LABELS)
-    put_in(w, wav(0.5))
-    w.frame.value = 17
-    paths = re.findall(r'class="ll-weights" d="M0 ([\d.]+)(.*?)Z"', w.drawing.value)
-    assert len(paths) == 2
-    for (foot, path), table in zip(paths, w.heard.weights, strict=True):
-        ups = [float(y) for y in re.findall(r"V([\d.]+)H", path)]
-        row = table[17]
-        expected = [float(foot) - recordings.BARS * share for share in (row / row.max()).tolist()]
-        assert ups == pytest.approx(expected, abs=0.06)
-        assert path.endswith(f"V{foot}") and len(ups) == len(table) == 51
 
 
 def test_guesses_are_written_where_they_are_heard_and_silence_is_not(model):

@@ -7,18 +7,16 @@ import pytest
 import torch
 
 from lesson_lib.chapters.c10_graph_attention import figures, graphs_figures
-from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask, blocks, karate
+from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
 from lesson_lib.chapters.c10_graph_attention.graphs_figures import (
     COLORS,
     GIVEN,
     HIGH,
-    NUMBERED,
     SCALE,
     STRANGER,
     THICK,
     WIDE,
     draw,
-    network,
 )
 
 N = 5
@@ -154,15 +152,6 @@ def test_an_arrow_from_a_near_node_stays_between_the_two():
         assert min(start[0], end[0]) - 1e-9 <= x <= max(start[0], end[0]) + 1e-9
 
 
-def test_numbers_are_written_where_they_can_be_read_and_do_not_lie_on_one_another():
-    marks = draw(karate()).marks
-    for mark in marks:
-        for other in marks[: mark.node]:
-            assert math.dist(mark.place, other.place) > 1.9 * mark.radius
-    many = draw(blocks(n=240))
-    assert 240 > NUMBERED and {mark.text for mark in many.marks} == {""}
-
-
 def test_shapes_of_all_classes_lie_round_their_place():
     for shape in range(len(COLORS)):
         corners = graphs_figures.corners(shape, (3.0, 2.0), 0.5)
@@ -171,28 +160,9 @@ def test_shapes_of_all_classes_lie_round_their_place():
             assert 0.5 < math.dist(corner, (3.0, 2.0)) < 0.8
 
 
-@pytest.mark.parametrize("given, words", [
-    ({}, ""), ({"weights": table(w_10=1.0)}, "The half of a line next to a node"),
-    ({"weights": table(w_10=1.0), "node": 1}, "Arrows are as thick"),
-    ({"weights": table(w_14=1.0), "node": 1}, "Dashed: weight on a node to which no edge leads."),
-    ({"guesses": torch.tensor([0, 0, 1, 1, 1], device="cpu")}, "Dashed frame: the two differ."),
-    ({"guesses": torch.tensor([0, -1, -1, -1, -1], device="cpu")}, "White: no class is given."),
-])  # fmt: skip
-def test_the_caption_tells_what_is_there(given, words):
-    assert words in network(task(), **given).caption
-
-
 # --- lesson 10 ---
 
 SCORES, WEIGHTS, VALUES = [0.0, 1.0, -math.inf], [0.25, 0.75, 0.0], [2.0, -4.0, 7.0]
-
-
-def test_messages_are_weights_times_values_and_add_up():
-    picture = figures.messages(SCORES, WEIGHTS, VALUES, names=["i", "a", "b"], node="i")
-    (axes,) = picture.figure.axes
-    written = texts(axes)
-    for text in ("0.50", "−3.00", "−2.50", "−∞", "no edge"):  # 0.25 · 2, 0.75 · -4, their sum
-        assert written.count(text) == 1
 
 
 def test_shares_are_those_of_the_mask_nodes_with_few_edges_first():
@@ -217,8 +187,3 @@ def test_evenness_is_the_number_of_nodes_that_equal_weights_would_be_spread_over
     assert list(first.get_xdata()) == [3, 2, 1]
     assert list(first.get_ydata()) == pytest.approx([3, 1, 1])
     assert list(second.get_ydata()) == pytest.approx([2, 2, 1])
-
-
-def test_an_edge_from_j_to_i_is_a_cell_in_row_i_and_column_j():
-    *_, table = figures.writings(torch.tensor([[0, 1, 2], [1, 2, 2]]), 3).figure.axes
-    assert table.images[0].get_array().tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 1]]

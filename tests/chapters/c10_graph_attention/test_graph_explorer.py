@@ -162,23 +162,6 @@ def test_others_whose_class_changes_are_named():
     assert w.words().endswith("Other nodes whose class changes: 0, 1, 2, 3, 4, 5, 6, 7 and 25 more.")
 
 
-def test_each_control_alone_moves_the_drawing_once(monkeypatch):
-    w, drawn = explorer(), []
-    draw = w.draw
-    monkeypatch.setattr(w, "draw", lambda: drawn.append(1) or draw())
-    for move in (
-        lambda: setattr(w.node, "value", 9),
-        lambda: setattr(w.head, "index", 2),
-        lambda: setattr(w.edge, "index", 1),
-        w.cut.click,
-        w.back.click,
-    ):
-        before = w.drawing.value
-        drawn.clear()
-        move()
-        assert w.drawing.value != before and len(drawn) == 1
-
-
 def test_names_of_classes_are_escaped():
     task = karate()._replace(classes=("<i>&", "Officer"))
     w = GraphExplorer(task, make(), node=8)

@@ -79,15 +79,6 @@ def test_the_peer_begins_with_our_weights_and_gives_our_numbers():
     assert_close(theirs(x, edges), ours(x, edges), rtol=1e-4, atol=1e-5)
 
 
-def test_a_short_run_has_every_row(monkeypatch):
-    short = {"kinds": ["words alone", "dot products"], "shares": [0.0, 1.0], "by_lot": ["GCN"], "steps": 5}
-    for name, value in (short | {"rates": [1e-2]}).items():
-        monkeypatch.setitem(trained.RECIPE, name, value)
-    rows = trained.run(0)
-    assert [row["part"] for row in rows] == 2 * ["rate"] + 4 * ["point"] + ["by lot"]
-    assert {"same", "other", "own"} <= rows[3].keys() and "own" not in rows[2]
-
-
 def scores(kind, part="point", share=0.0, column="score"):
     rows = [row for row in results("real_graph")["rows"] if row["part"] == part and row["kind"] == kind]
     return [row[column] for row in rows if row.get("share", share) == share]

@@ -115,35 +115,6 @@ def test_training_makes_the_network_of_its_task_and_is_the_same_twice(small, kin
     assert not torch.equal(model.out.weight, other.out.weight)
 
 
-def test_the_sizes_of_the_recipe_arrive(small, monkeypatch):
-    for name, value in {"radius": 3, "rank": 5, "n_features": 7, "n_layers": 1}.items():
-        monkeypatch.setitem(arena.RECIPE, name, value)
-    window, low, features = (
-        arena.train("pairs", kind, steps=1)[0].layers for kind in ("window", "low rank", "random features")
-    )
-    assert len(window) == 1 and window[0].attention.attention.radius == 3
-    assert low[0].attention.attention.function.mix_keys.shape == (5, 33)
-    assert features[0].attention.attention.function.phi.n_features == 7
-
-
-def test_rows(small):
-    row = arena.make("point", task="pairs", attention="low rank", seed=2)
-    assert (row["kind"], row["seed"], row["steps"]) == ("point", 2, 5)
-    assert row["lr"] == arena.RECIPE["lr"]["pairs"]["low rank"] and row["best_step"] in (2, 4, 5)
-    model = arena.train("pairs", "low rank", 2)[0]
-    assert row["parameters"] == sum(p.numel() for p in model.parameters())
-    assert row["accuracy"] == pytest.approx(arena.accuracy(model, "pairs", seed=2), abs=1e-4)
-    assert row["validation_accuracy"] == pytest.approx(
-        arena.accuracy(model, "pairs", split="validation"), abs=1e-4
-    )
-    rated = arena.make("rate", task="digits", attention="full", lr=0.5)
-    assert (rated["kind"], rated["lr"], rated["steps"], rated["seed"]) == ("rate", 0.5, 3, 0)
-    assert arena.make("guess", task="digits", seed=1)["accuracy"] == pytest.approx(
-        arena.guess("digits", 1), abs=1e-4
-    )
-    assert arena.make("dropped", task="connected", attention="full", seed=1)["kind"] == "dropped"
-
-
 def test_a_rate_at_which_the_loss_breaks_scores_0(small, monkeypatch):
     monkeypatch.setattr(arena.arena, "loss", lambda model, batch: model(batch.tokens).sum() * torch.nan)
     row = arena.make("rate", task="pairs", attention="linear", lr=0.5)
@@ -151,15 +122,6 @@ def test_a_rate_at_which_the_loss_breaks_scores_0(small, monkeypatch):
     monkeypatch.setattr(arena, "fit", lambda *args, **options: recall.pairs(generator(), 0, 1))
     with pytest.raises(ValueError, match="batch must be"):
         arena.make("rate", task="pairs", attention="linear", lr=0.5)
-
-
-@pytest.mark.parametrize("attention", ["window", arena.WITH_TABLE])
-def test_a_cost_is_measured(small, monkeypatch, attention):
-    monkeypatch.setitem(arena.RECIPE, "cost", {"sizes": [37], "batch": 2, "steps": 1})
-    row = arena.make("cost", attention=attention, n=37, seed=1)
-    assert (row["kind"], row["attention"], row["n"], row["seed"]) == ("cost", attention, 37, 1)
-    assert row["steps_per_s"] > 0 and row["mib"] > 0
-    assert row["mib"] == arena.make("cost", attention=attention, n=37, seed=1)["mib"]
 
 
 def test_the_held_table_adds_its_numbers_and_changes_none(small):
@@ -220,13 +182,3 @@ def test_unknown_names_get_a_sentence(no_shape_hook):
         arena.train("pairs", "sparse")
     with pytest.raises(ValueError, match="split must be one of validation, test, got 'training'"):
         arena.accuracy(nn.Identity(), "pairs", split="training")
-
-
-def test_each_kind_learns_at_its_own_rate(small, monkeypatch, no_shape_hook):
-    asked = []
-    monkeypatch.setattr(arena, "fit", lambda *args, lr, steps, **options: asked.append((lr, steps)))
-    monkeypatch.setitem(arena.RECIPE["lr"], "digits", {"full": 1.0, "linear": 2.0})
-    for kind in ("full", "linear"):
-        arena.train("digits", kind)
-    arena.train("digits", "full", lr=0.5, steps=9)
-    assert asked == [(1.0, 5), (2.0, 5), (0.5, 9)]

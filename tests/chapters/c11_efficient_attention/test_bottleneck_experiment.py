@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from lesson_lib.chapters.c11_efficient_attention.arena import WindowAndGlobal
 from lesson_lib.chapters.c11_efficient_attention.experiments import arena, bottleneck
 from lesson_lib.data import recall
 from lesson_lib.experiments import results
@@ -28,28 +27,6 @@ def rows(kind, **wanted):
         for row in results("bottleneck")["rows"]
         if row["kind"] == kind and all(row[key] == value for key, value in wanted.items())
     ]
-
-
-def test_training_makes_the_network_of_the_recipe_and_is_the_same_twice(small):
-    model, history = bottleneck.train(4, seed=1)
-    assert model.kind == THROUGH and model.read == "last" and len(model.layers) == 2
-    inner = model.layers[0].attention.attention
-    assert isinstance(inner, WindowAndGlobal) and (inner.radius, inner.n_global) == (0, 1)
-    assert history.rows[-1]["step"] == 3
-    again, other = (bottleneck.train(4, seed=seed)[0] for seed in (1, 2))
-    assert torch.equal(model.out.weight, again.out.weight)
-    assert not torch.equal(model.out.weight, other.out.weight)
-    assert len(bottleneck.train(4, n_layers=3)[0].layers) == 3
-
-
-def test_each_number_of_pairs_has_its_rate(small, monkeypatch, no_shape_hook):
-    asked = []
-    monkeypatch.setattr(bottleneck, "fit", lambda *args, lr, **options: asked.append(lr))
-    monkeypatch.setitem(bottleneck.RECIPE["lr"], THROUGH, {"8": 1.0})
-    bottleneck.train(8)
-    bottleneck.train(5)
-    bottleneck.train(8, lr=0.5)
-    assert asked == [1.0, 3e-3, 0.5]
 
 
 class KnowsPairs(nn.Module):

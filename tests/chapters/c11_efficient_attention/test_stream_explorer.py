@@ -3,7 +3,6 @@ other."""
 
 import html
 import math
-import re
 from itertools import product
 
 import pytest
@@ -61,17 +60,6 @@ def test_what_is_kept_is_told_in_words():
         explorer(3, 100, RELATIVE).words()
         == "3 of 3 scores seen. Kept: largest 101.39, sum 2, weighted values 57.50; output 28.75."
     )
-
-
-@pytest.mark.parametrize("seen", [1, 2, 3])
-def test_scores_that_are_gone_are_struck_out_and_those_to_come_are_hidden(seen):
-    drawing = explorer(seen).drawing.value
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", re.search("<tbody>(.*)</tbody>", drawing)[1])
-    assert [("ll-gone" in row, row.count(">?<")) for row in rows] == [
-        (i < seen - 1, int(i >= seen)) for i in range(3)
-    ]
-    assert drawing.count('class="ll-last"') == 1
-    assert ("value" in rows[0]) and (">40<" in drawing) == (seen == 3)
 
 
 def test_the_formula_behind_a_number_is_reached_by_keyboard():
