@@ -168,18 +168,13 @@ def test_maps_are_rows_of_the_weights():
     assert_close(drawn.canvas, made.canvas.detach().cpu())
 
 
-@pytest.mark.parametrize(
-    "call, sentence",
-    [
-        (lambda: SelfAttention2d(0), "channels must be a whole number >= 1, got 0"),
-        (lambda: Generator("Attention"), "middle must be one of nothing, attention, convolution"),
-        (lambda: Discriminator(channels="6"), "channels must be a whole number >= 1, got '6'"),
-        (
-            lambda: maps(Generator(), torch.zeros(1, 8, 2, 6), [(4, 0)]),
-            r"a place is \(row, column\) on a grid of 4 x 12, counted from 0, got \(4, 0\)",
-        ),
-    ],
-)
+@pytest.mark.parametrize("call, sentence", [
+    (lambda: SelfAttention2d(0), "channels must be a whole number >= 1, got 0"),
+    (lambda: Generator("Attention"), "middle must be one of nothing, attention, convolution"),
+    (lambda: Discriminator(channels="6"), "channels must be a whole number >= 1, got '6'"),
+    (lambda: maps(Generator(), torch.zeros(1, 8, 2, 6), [(4, 0)]),
+     r"a place is \(row, column\) on a grid of 4 x 12, counted from 0, got \(4, 0\)"),
+])  # fmt: skip
 def test_errors_are_sentences_with_a_repair(no_shape_hook, call, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         call()

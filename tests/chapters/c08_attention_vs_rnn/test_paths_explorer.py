@@ -84,12 +84,7 @@ def test_names_are_escaped():
 
 def test_every_step_colours_what_is_computed_and_counts_it():
     w = player()
-    # the BiRNN takes a step more than it has tokens
-    assert (w.step.min, w.step.max, w.step.value) == (
-        0,
-        N + 1,
-        0,
-    )
+    assert (w.step.min, w.step.max, w.step.value) == (0, N + 1, 0)  # the BiRNN takes a step more than tokens
     for w.step.value in range(N + 2):
         step, found = w.step.value, w.drawing.value.split("<svg")[1:]
         assert len(found) == len(THREE)

@@ -89,11 +89,8 @@ def test_a_path_is_lit_and_numbered_from_its_start():
     lit = {node: box.text for node, box in boxes(drawing).items() if box.ground == NOW}
     assert lit == {("input", 0): "0", ("state", 0): "1", ("state", 1): "2", ("state", 2): "3"}
     bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
-    assert bright == {
-        (("input", 0), ("state", 0)),
-        (("state", 0), ("state", 1)),
-        (("state", 1), ("state", 2)),
-    }
+    states = [("state", i) for i in range(3)]
+    assert bright == {(("input", 0), states[0]), *pairwise(states)}
     assert all(line.head for line in drawing.lines if line.color == NOW)
     assert [line.color for line in drawing.lines][-3:] == [NOW] * 3  # they lie above the others
     assert {box.text for box in drawing.boxes if box.ground != NOW} == {""}

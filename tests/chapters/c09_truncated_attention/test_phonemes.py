@@ -117,37 +117,22 @@ def test_the_loss_is_the_mean_over_real_frames(radius):
     assert_close(phonemes.loss(model, phonemes.batch(some)).item(), sum(each) / 10)
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({"n_layers": 0}, "n_layers must be a whole number >= 1, got 0"),
-        ({"n_heads": None}, "n_heads must be a whole number >= 1, got None"),
-        ({"d_model": "wide"}, "d_model must be a whole number >= 1, got 'wide'"),
-        ({"d_model": True}, "d_model must be a whole number >= 1, got True"),
-        (
-            {"d_model": 15},
-            "d_model must be a multiple of 2 · n_heads = 10, as rotary positions turn pairs, got 15",
-        ),
-    ],
-)
+@pytest.mark.parametrize("options, words", [
+    ({"n_layers": 0}, "n_layers must be a whole number >= 1, got 0"),
+    ({"n_heads": None}, "n_heads must be a whole number >= 1, got None"),
+    ({"d_model": "wide"}, "d_model must be a whole number >= 1, got 'wide'"),
+    ({"d_model": 15}, "multiple of 2 · n_heads = 10, as rotary positions turn pairs, got 15"),
+])  # fmt: skip
 def test_bad_sizes_get_a_sentence(no_shape_hook, options, words):
     with pytest.raises(ValueError, match=words):
         make(2, **options)
 
 
-@pytest.mark.parametrize(
-    "frames, error, words",
-    [
-        (None, TypeError, "frames must be a tensor of floats, got NoneType; speech.log_mel makes them"),
-        ([[1.0]], TypeError, "got list"),
-        (
-            torch.zeros(2, N_MELS, device="cpu"),
-            ValueError,
-            "got \\(2, 40\\); a single utterance is frames\\[None\\]",
-        ),
-        (torch.zeros(1, 0, N_MELS, device="cpu"), ValueError, "got \\(1, 0, 40\\)"),
-    ],
-)
+@pytest.mark.parametrize("frames, error, words", [
+    ([[1.0]], TypeError, "frames must be a tensor of floats, got list; speech.log_mel makes them"),
+    (torch.zeros(2, N_MELS, device="cpu"), ValueError, r"\(2, 40\); a single utterance is frames\[None\]"),
+    (torch.zeros(1, 0, N_MELS, device="cpu"), ValueError, "got \\(1, 0, 40\\)"),
+])  # fmt: skip
 def test_other_frames_get_a_sentence(no_shape_hook, frames, error, words):
     model = make(2)
     for ask in (model, model.look):

@@ -163,19 +163,11 @@ def test_another_kind_gets_a_sentence(no_shape_hook, kind):
         NodeClassifier(kind, 3, 2)
 
 
-@pytest.mark.parametrize(
-    "x, error, words",
-    [
-        (None, TypeError, "x must be a float tensor of features \\(n, 5\\), got NoneType"),
-        ([[1.0] * 5], TypeError, "got list"),
-        (
-            torch.zeros(5, device="cpu"),
-            ValueError,
-            "x must have shape \\(n, 5\\), one row for each node, got \\(5,\\)",
-        ),
-        (torch.zeros(1, 2, 5, device="cpu"), ValueError, "got \\(1, 2, 5\\)"),
-    ],
-)
+@pytest.mark.parametrize("x, error, words", [
+    ([[1.0] * 5], TypeError, r"x must be a float tensor of features \(n, 5\), got list"),
+    (torch.zeros(5, device="cpu"), ValueError, r"\(n, 5\), one row for each node, got \(5,\)"),
+    (torch.zeros(1, 2, 5, device="cpu"), ValueError, "got \\(1, 2, 5\\)"),
+])  # fmt: skip
 def test_other_features_get_a_sentence(no_shape_hook, x, error, words):
     model = make("GAT")
     for ask in (model, model.look):

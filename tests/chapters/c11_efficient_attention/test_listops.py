@@ -55,24 +55,13 @@ def counts_of_arguments(tokens):
     return counts
 
 
-@pytest.mark.parametrize(
-    "expression, wanted",
-    [
-        ("[MAX 4 3 [MIN 2 3 ] 1 0 ]", 4),
-        ("[MIN 4 3 [MAX 2 7 ] 9 ]", 3),
-        ("[MED 9 1 5 ]", 5),
-        ("[MED 1 8 5 2 ]", 3),  # the mean of 2 and 5 is 3.5
-        ("[MED 2 4 ]", 3),
-        ("[SM 7 8 9 ]", 4),
-        ("[SM 5 5 ]", 0),
-        ("[SM [SM 9 2 ] [MED 0 9 [MIN 8 3 ] ] [MAX 0 0 ] ]", 4),
-        ("[MIN [MIN [MIN [MIN 6 7 ] 8 ] 9 ] 7 ]", 6),
-        ("[SM 3 ]", 3),
-        ("7", 7),
-        ("[MAX[MIN 1 2]0]", 1),
-        (" [MAX\n1   5 ] ", 5),
-    ],
-)
+@pytest.mark.parametrize("expression, wanted", [
+    ("[MAX 4 3 [MIN 2 3 ] 1 0 ]", 4), ("[MIN 4 3 [MAX 2 7 ] 9 ]", 3), ("[MED 9 1 5 ]", 5),
+    ("[MED 1 8 5 2 ]", 3),  # the mean of 2 and 5 is 3.5
+    ("[MED 2 4 ]", 3), ("[SM 7 8 9 ]", 4), ("[SM 5 5 ]", 0), ("[SM 3 ]", 3), ("7", 7),
+    ("[SM [SM 9 2 ] [MED 0 9 [MIN 8 3 ] ] [MAX 0 0 ] ]", 4), ("[MIN [MIN [MIN [MIN 6 7 ] 8 ] 9 ] 7 ]", 6),
+    ("[MAX[MIN 1 2]0]", 1), (" [MAX\n1   5 ] ", 5),
+])  # fmt: skip
 def test_values_worked_out_by_hand(expression, wanted):
     assert value(expression) == wanted
 

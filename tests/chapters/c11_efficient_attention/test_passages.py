@@ -123,15 +123,12 @@ def test_a_modules_split_depends_on_its_name_only():
 def test_what_a_test_file_says_is_in_no_other_split(installed):
     test, validation, training = (MODULES[split][0] for split in ("test", "validation", "training"))
     broken = LONG.replace(" fox", "\n    fox")
-    installed(
-        {
-            "numpy": {
-                test: [f"{LONG}\n\n{OWN.upper()}"],
-                validation: [f"He said: {broken}!\n\n{OWN[::-1]}"],
-            },
-            "scipy": {training: [f"{OWN}\n\nSo: {LONG}, and on\n\nSee also: here"]},
-        }
-    )
+    test_and_validation = {
+        test: [f"{LONG}\n\n{OWN.upper()}"],
+        validation: [f"He said: {broken}!\n\n{OWN[::-1]}"],
+    }
+    of_training = {training: [f"{OWN}\n\nSo: {LONG}, and on\n\nSee also: here"]}
+    installed({"numpy": test_and_validation, "scipy": of_training})
     assert data.texts("test")["numpy"] == {test: (f"{LONG}\n\n{OWN.upper()}",)}
     assert data.texts("validation")["numpy"] == {validation: (OWN[::-1],)}
     assert data.texts("training")["scipy"] == {training: (f"{OWN}\n\nSee also: here",)}
