@@ -8,16 +8,6 @@ import torch
 
 from lesson_lib.chapters.c10_graph_attention import figures, graphs_figures
 from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
-from lesson_lib.chapters.c10_graph_attention.graphs_figures import (
-    COLORS,
-    GIVEN,
-    HIGH,
-    SCALE,
-    STRANGER,
-    THICK,
-    WIDE,
-    draw,
-)
 
 N = 5
 
@@ -46,7 +36,11 @@ def table(**cells):
 
 def weighted(drawing):
     """{(source, target): width} of the lines that stand for weights."""
-    return {line.edge: line.width for line in drawing.lines if line.color in (GIVEN, STRANGER)}
+    return {
+        line.edge: line.width
+        for line in drawing.lines
+        if line.color in (graphs_figures.GIVEN, graphs_figures.STRANGER)
+    }
 
 
 def texts(axes):
@@ -54,33 +48,39 @@ def texts(axes):
 
 
 def test_every_edge_is_one_line_and_every_node_one_mark():
-    drawing = draw(task())
+    drawing = graphs_figures.draw(task())
     assert [line.edge for line in sorted(drawing.lines)] == [(0, 1), (1, 2), (2, 3)]
     assert [mark.node for mark in drawing.marks] == list(range(N)) and drawing.largest is None
     assert not any(line.head for line in drawing.lines)
     for mark in drawing.marks:
-        assert 0 <= mark.place[0] <= WIDE and 0 <= mark.place[1] <= HIGH
+        assert 0 <= mark.place[0] <= graphs_figures.WIDE and 0 <= mark.place[1] <= graphs_figures.HIGH
     for line in drawing.lines:
         assert {line.points[0], line.points[-1]} == {drawing.marks[k].place for k in line.edge}
 
 
 def test_an_edge_that_leads_one_way_has_a_head_at_its_target():
-    drawing = draw(task(both=False))
+    drawing = graphs_figures.draw(task(both=False))
     for line in drawing.lines:
         assert math.dist(line.head[0], drawing.marks[line.edge[1]].place) < 2 * drawing.marks[0].radius
 
 
 def test_colour_and_shape_are_the_class_and_a_thick_frame_is_a_known_one():
-    marks = draw(task()).marks
-    assert [mark.ground for mark in marks] == [COLORS[k] for k in (0, 0, 1, 1, 2)]
+    marks = graphs_figures.draw(task()).marks
+    assert [mark.ground for mark in marks] == [graphs_figures.COLORS[k] for k in (0, 0, 1, 1, 2)]
     assert [len(mark.corners) for mark in marks] == [0, 0, 4, 4, 3]
     assert [mark.frame > marks[1].frame for mark in marks] == [True, False, False, False, True]
     assert [mark.text for mark in marks] == ["0", "1", "2", "3", "4"]
 
 
 def test_guesses_colour_the_nodes_and_a_wrong_one_has_a_dashed_frame():
-    marks = draw(task(), guesses=torch.tensor([0, 1, 1, -1, 2], device="cpu")).marks
-    assert [mark.ground for mark in marks] == [COLORS[0], COLORS[1], COLORS[1], "white", COLORS[2]]
+    marks = graphs_figures.draw(task(), guesses=torch.tensor([0, 1, 1, -1, 2], device="cpu")).marks
+    assert [mark.ground for mark in marks] == [
+        graphs_figures.COLORS[0],
+        graphs_figures.COLORS[1],
+        graphs_figures.COLORS[1],
+        "white",
+        graphs_figures.COLORS[2],
+    ]
     assert [mark.dashed for mark in marks] == [False, True, False, False, False]
     # the shape stays the truth's; a circle tells nothing
     assert [len(mark.corners) for mark in marks] == [
@@ -93,29 +93,37 @@ def test_guesses_colour_the_nodes_and_a_wrong_one_has_a_dashed_frame():
 
 
 def test_the_half_at_a_node_is_as_thick_as_the_weight_that_it_gives():
-    drawing = draw(task(), weights=table(w_10=0.8, w_01=0.2, w_12=0.4, w_11=1.0, w_40=0.9))
+    drawing = graphs_figures.draw(task(), weights=table(w_10=0.8, w_01=0.2, w_12=0.4, w_11=1.0, w_40=0.9))
     # neither the weight on itself nor one without an edge has a half
     assert drawing.largest == pytest.approx(0.8)
     widths = weighted(drawing)
-    assert widths == pytest.approx({(0, 1): THICK, (1, 0): THICK / 4, (2, 1): THICK / 2})
+    assert widths == pytest.approx(
+        {(0, 1): graphs_figures.THICK, (1, 0): graphs_figures.THICK / 4, (2, 1): graphs_figures.THICK / 2}
+    )
     places = [mark.place for mark in drawing.marks]
-    half = next(line for line in drawing.lines if line.edge == (0, 1) and line.color == GIVEN)
+    half = next(line for line in drawing.lines if line.edge == (0, 1) and line.color == graphs_figures.GIVEN)
     assert half.points[1] == places[1]  # node 1 gives it
     assert half.points[0] == pytest.approx([(a + b) / 2 for a, b in zip(places[0], places[1], strict=True)])
 
 
 def test_small_weights_are_not_blown_up():
-    drawing = draw(task(), weights=table(w_10=0.05, w_01=0.01))
-    assert weighted(drawing) == pytest.approx({(0, 1): 0.05 * SCALE, (1, 0): 0.01 * SCALE})
+    drawing = graphs_figures.draw(task(), weights=table(w_10=0.05, w_01=0.01))
+    assert weighted(drawing) == pytest.approx(
+        {(0, 1): 0.05 * graphs_figures.SCALE, (1, 0): 0.01 * graphs_figures.SCALE}
+    )
 
 
 def test_a_chosen_node_is_ringed_and_shows_its_own_weights_alone_as_arrows_to_it():
     weights = table(w_11=0.2, w_10=0.4, w_12=0.3, w_14=0.1, w_23=1.0)
-    drawing = draw(task(), weights=weights, node=1)
+    drawing = graphs_figures.draw(task(), weights=weights, node=1)
     assert [mark.ring for mark in drawing.marks] == [False, True, False, False, False]
     assert weighted(drawing) == pytest.approx({(1, 1): 0.1, (0, 1): 0.2, (2, 1): 0.15, (4, 1): 0.05})
-    lines = {line.edge: line for line in drawing.lines if line.color in (GIVEN, STRANGER)}
-    assert [edge for edge, line in lines.items() if line.color == STRANGER] == [(4, 1)]
+    lines = {
+        line.edge: line
+        for line in drawing.lines
+        if line.color in (graphs_figures.GIVEN, graphs_figures.STRANGER)
+    }
+    assert [edge for edge, line in lines.items() if line.color == graphs_figures.STRANGER] == [(4, 1)]
     assert lines[4, 1].dashed and not lines[0, 1].dashed
     center, radius = drawing.marks[1].place, drawing.marks[1].radius
     for source in (0, 2, 4):
@@ -128,24 +136,24 @@ def test_a_chosen_node_is_ringed_and_shows_its_own_weights_alone_as_arrows_to_it
 
 
 def test_a_cut_edge_is_dashed_and_a_pointed_one_is_marked():
-    drawing = draw(task(), weights=table(w_10=0.5, w_12=0.5), cut=[(2, 1)], pointed=(1, 0))
-    bare = {line.edge: line for line in drawing.lines if line.color != GIVEN}
+    drawing = graphs_figures.draw(task(), weights=table(w_10=0.5, w_12=0.5), cut=[(2, 1)], pointed=(1, 0))
+    bare = {line.edge: line for line in drawing.lines if line.color != graphs_figures.GIVEN}
     assert bare[1, 2].dashed and not bare[0, 1].dashed and bare[0, 1].width > bare[2, 3].width
     assert (2, 1) not in weighted(drawing) and (0, 1) in weighted(drawing)
 
 
 @pytest.mark.parametrize("node", range(N))
 def test_all_that_is_drawn_lies_on_the_sheet(node):
-    for line in draw(task(), weights=torch.ones(N, N, device="cpu") / N, node=node).lines:
+    for line in graphs_figures.draw(task(), weights=torch.ones(N, N, device="cpu") / N, node=node).lines:
         for x, y in line.points + line.head:
-            assert 0 <= x <= WIDE and 0 <= y <= HIGH
+            assert 0 <= x <= graphs_figures.WIDE and 0 <= y <= graphs_figures.HIGH
 
 
 def test_an_arrow_from_a_near_node_stays_between_the_two():
     near = task()._replace(
         places=torch.tensor([[0.0, 0.0], [0.02, 0.0], [9.0, 9.0], [9.0, 0.0], [0.0, 9.0]], device="cpu")
     )
-    drawing = draw(near, weights=table(w_10=1.0), node=1)
+    drawing = graphs_figures.draw(near, weights=table(w_10=1.0), node=1)
     line = next(line for line in drawing.lines if line.edge == (0, 1) and line.head)
     start, end = drawing.marks[0].place, drawing.marks[1].place
     for x, _ in line.head + line.points:
@@ -153,7 +161,7 @@ def test_an_arrow_from_a_near_node_stays_between_the_two():
 
 
 def test_shapes_of_all_classes_lie_round_their_place():
-    for shape in range(len(COLORS)):
+    for shape in range(len(graphs_figures.COLORS)):
         corners = graphs_figures.corners(shape, (3.0, 2.0), 0.5)
         assert len(corners) == (0, 4, 3, 4, 5, 6)[shape]
         for corner in corners:

@@ -9,13 +9,6 @@ import torch
 
 from lesson_lib import cli
 from lesson_lib.chapters.c11_efficient_attention.experiments import ring
-from lesson_lib.chapters.c11_efficient_attention.experiments.ring import (
-    memory,
-    rows_of,
-    run,
-    sent_mib,
-    torchrun,
-)
 from lesson_lib.cli import ring as command
 
 PARTS = ("processes", "tokens", "causal", "backward")
@@ -23,7 +16,7 @@ PARTS = ("processes", "tokens", "causal", "backward")
 
 @pytest.mark.parametrize("tokens, processes", [(11, 3), (2, 4), (0, 2), (8192, 3), (7, 1)])
 def test_every_token_is_in_one_process(tokens, processes):
-    found = [rows_of(rank, processes, tokens) for rank in range(processes)]
+    found = [ring.rows_of(rank, processes, tokens) for rank in range(processes)]
     assert [*itertools.chain(*found)] == [*range(tokens)]
     assert max(map(len, found)) - min(map(len, found)) <= 1
 
@@ -31,15 +24,15 @@ def test_every_token_is_in_one_process(tokens, processes):
 def test_what_is_sent_by_hand_and_memory_of_the_largest_repeat():
     mib = 2**20 / 4  # numbers of 4 bytes in a MiB
     # 2 heads, 6 tokens, width 5: a tensor of all has 60 numbers
-    assert sent_mib(6, 1, heads=2, width=5, backward=True) == 0
-    assert sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
-    assert sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
+    assert ring.sent_mib(6, 1, heads=2, width=5, backward=True) == 0
+    assert ring.sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
+    assert ring.sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
     rows = [
         {"processes": p, "tokens": 8, "causal": causal, "backward": False, "mib": mib}
         for p, causal, mib in [(1, False, 4.0), (2, False, 2.0), (2, False, 2.5), (2, True, 9.0)]
     ]
-    assert memory(rows) == {(8, False): {1: 4.0, 2: 2.5}}
-    assert memory(rows, causal=True) == {(8, False): {2: 9.0}}
+    assert ring.memory(rows) == {(8, False): {1: 4.0, 2: 2.5}}
+    assert ring.memory(rows, causal=True) == {(8, False): {2: 9.0}}
 
 
 def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
@@ -49,7 +42,7 @@ def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
     }  # fmt: skip
     for name, value in small.items():
         monkeypatch.setitem(ring.RECIPE, name, value)
-    forward, backward = run(5)
+    forward, backward = ring.run(5)
     assert forward.keys() == {
         "seed", *PARTS, "seconds", "cpu_s", "mib", "sent_mib", "error", "compared",
     }  # fmt: skip
@@ -65,11 +58,11 @@ def test_a_run_that_fails_says_why(monkeypatch):
         ring, "torchrun", lambda *_, **__: type("Done", (), {"returncode": 1, "stderr": "no memory"})()
     )
     with pytest.raises(RuntimeError, match="torchrun ended with 1; it said: no memory"):
-        run(0)
+        ring.run(0)
 
 
 def test_the_command_prints_a_line():
-    done = torchrun(
+    done = ring.torchrun(
         2, "-m", "lesson_lib", "ring", "--tokens", "300", "--heads", "1", "--width", "8", "--causal",
         "--backward",
         environment={"LESSON_DEVICE": "cpu"}, wait_s=120,
@@ -92,7 +85,7 @@ def test_processes_meet_where_no_name_of_the_computer_is_needed(monkeypatch, tmp
     (tmp_path / "sitecustomize.py").write_text(unknown)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     where = "import os; print(os.environ['MASTER_ADDR'])"
-    done = torchrun(1, "--no-python", sys.executable, "-c", where, wait_s=120)
+    done = ring.torchrun(1, "--no-python", sys.executable, "-c", where, wait_s=120)
     assert done.stdout.split() == ["localhost"], done.stderr[-2000:]
 
 
