@@ -5,7 +5,7 @@ import re
 import pytest
 
 from lesson_lib.chapters.c01_history.timeline_explorer import LESSONS, TimelineExplorer
-from lesson_lib.chapters.c01_history.timeline_figures import cards, rows, timeline
+from lesson_lib.chapters.c01_history.timeline_figures import cards, rows
 from lesson_lib.data.milestones import MILESTONES, THREADS
 
 
@@ -45,7 +45,3 @@ def test_the_explorer_opens_one_entry_and_follows_the_slider():
 def test_the_explorer_refuses_an_unknown_start():
     with pytest.raises(ValueError, match="start must be one of"):
         TimelineExplorer("Bahdanau")
-
-
-def test_the_explorer_without_a_kernel_is_the_timeline():
-    assert TimelineExplorer()._repr_mimebundle_()[0]["text/plain"] == timeline().alt

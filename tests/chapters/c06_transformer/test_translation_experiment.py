@@ -5,12 +5,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lesson_lib import experiments, training
+from lesson_lib import experiments
 from lesson_lib.chapters.c06_transformer.experiments import translation
 from lesson_lib.data import dates as data
 from lesson_lib.data.dates import Pair
-from lesson_lib.device import device, to_device
-from lesson_lib.experiments import dates
+from lesson_lib.device import to_device
 from lesson_lib.models.translator import greedy
 
 
@@ -36,14 +35,6 @@ def test_parameters_are_counted_by_hand():
     decoder_layer = 8 * d**2 + 2 * d * inner + inner + 7 * d
     by_hand = 2 * (encoder_layer + decoder_layer) + 2 * 2 * d + n_tokens * d
     assert sum(p.numel() for p in translation.make().parameters()) == by_hand == 236_928
-
-
-def test_the_stored_translator_still_errs():
-    with training.stored():
-        model, _ = translation.train(seed=0, steps=600, batch=48)
-    assert not model.training and next(model.parameters()).device.type == device().type
-    nats = dates.cross_entropy(model, dates.texts(1, "validation")[:200])
-    assert 0.005 < nats < 0.5, "neither ready nor untrained"
 
 
 def test_errors_are_told_by_language(monkeypatch, no_shape_hook):

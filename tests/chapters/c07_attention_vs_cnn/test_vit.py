@@ -72,15 +72,6 @@ def test_the_logits_are_read_from_the_class_token_alone():
     assert_close(model.features(x)[:, :, 1, 2], table[:, 5])
 
 
-def test_a_shuffle_of_patches_is_noticed_only_through_positions():
-    model, x = transformer(), torch.randn(B, C, SIDE, SIDE)
-    turned = x.roll(PATCH, -1)  # whole patches change places
-    assert (model(x) - model(turned)).abs().max() > 1e-3
-    with torch.no_grad():
-        model.positions.table.zero_()
-    assert_close(model(x), model(turned))
-
-
 @pytest.mark.parametrize("channels, size", [((5,), 15), ((5, 11), 7), ((5, 11, 13), 3), ((5, 11, 13, 2), 3)])
 def test_the_convnet_halves_twice_at_most_and_takes_the_mean(channels, size):
     model, x = convnet(channels), torch.randn(B, C, 15, 15)

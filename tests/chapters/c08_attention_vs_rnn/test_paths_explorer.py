@@ -7,7 +7,7 @@ import networkx
 import pytest
 
 from lesson_lib.chapters.c08_attention_vs_rnn import paths_figures
-from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import NETWORKS, counted, network
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import NETWORKS, network
 from lesson_lib.chapters.c08_attention_vs_rnn.paths_explorer import PathExplorer, WavePlayer
 from lesson_lib.chapters.c08_attention_vs_rnn.paths_figures import DONE, NOW
 from tests.explorers import stands_alone
@@ -60,21 +60,6 @@ def test_the_path_of_every_pair_is_lit_and_told(name):
             assert [lit[node] for node in along] == [str(k) for k in range(units + 1)]
             assert f"is {units} unit{'s' if units > 1 else ''} long: " in w.words()
             assert w.drawing.value.count('<polyline points="') == graph.number_of_edges()
-
-
-def test_the_table_tells_the_same_pair_of_every_network_and_the_longest():
-    w = explorer()
-    for w.start.value, w.end.value in ((0, 4), (3, 1), (2, 2)):
-        rows = re.findall(
-            r'<tr[^>]*><th scope="row">([^<]+)</th><td>([^<]+)</td><td>([^<]+)</td>', w.drawing.value
-        )
-        assert [row[0] for row in rows] == list(NETWORKS)
-        for name, pair, widest in rows:
-            assert pair == paths_figures.length(
-                paths_figures.shortest(w.networks[name], w.start.value, w.end.value)
-            )
-            assert widest == paths_figures.length(range(1 + counted(w.networks[name]).path))
-        assert w.drawing.value.count('<tr class="ll-chosen">') == 1
 
 
 def test_names_are_escaped():

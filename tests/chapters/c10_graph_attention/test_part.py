@@ -56,15 +56,6 @@ def test_the_logarithm_of_the_sum_and_the_softmax_agree():
         assert_close((scores - sums[edges[1]]).exp(), weights)
 
 
-def test_without_leaky_relu_the_querys_part_cancels():
-    """And with it all queries rank keys alike, in other degrees."""
-    query, key = 3 * torch.randn(N, 1), 3 * torch.randn(N)
-    plain, bent = (query + key), torch.nn.functional.leaky_relu(query + key, 0.2)
-    assert_close(plain.softmax(-1), plain[:1].softmax(-1).expand(N, -1))
-    assert (bent.argsort(-1) == bent[:1].argsort(-1)).all()
-    assert not torch.allclose(bent.softmax(-1), bent[:1].softmax(-1).expand(N, -1), atol=0.01)
-
-
 def test_two_layers_average_the_heads_of_the_last():
     model, edges = TwoLayers(D_IN, CLASSES).to(device()), to_device(self_loops(cpu_edges(), N))
     x = to_device(torch.randn(N, D_IN))

@@ -219,13 +219,6 @@ def test_each_window_and_each_package_may_come(installed):
     assert {words(row) for row in whole.tolist()} == {OWN[:128]}
 
 
-def test_the_packages_are_equally_likely_in_the_real_text_too():
-    tokens, answer = data.draw("training", 4001, generator(3))
-    assert tokens.shape == (4001, 256) and tokens.min() >= 0 and tokens.max() < len(CHARACTERS)
-    assert (answer.bincount(minlength=4) / 4001 - 0.25).abs().max() < 0.03
-    assert len(tokens.unique(dim=0)) > 3000
-
-
 @pytest.mark.parametrize("call, said", [
     (lambda: data.draw("dev", 3, generator()), "split must be one of training, validation, test, got 'dev'"),
     (lambda: data.draw("test", True, generator()), "batch .* got True"),
