@@ -1,5 +1,4 @@
-"""Looking: crops exact to the pixel, policies that differ in nothing else, REINFORCE's estimate right on
-average, honest records."""
+"""Looking: crops to the pixel, policies that differ in nothing else, REINFORCE right on average."""
 
 import math
 

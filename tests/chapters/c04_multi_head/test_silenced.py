@@ -1,4 +1,4 @@
-"""Heads that are silenced: the block of W_o, and what is stored."""
+"""Heads that are silenced: the block of W_o."""
 
 import torch
 

@@ -1,5 +1,4 @@
-"""The small BERT: it sees both sides and no padding, hides words as published, and its heads can be
-interfered with one at a time."""
+"""The small BERT: both sides, no padding, words hidden as published, heads that can be interfered with."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which look is forbidden to whom, and what part 06d says of a figure's numbers."""
+"""Which look is forbidden to whom."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""The continuation explorer without a browser: it writes when asked, bends the probabilities at once, and
-answers odd input with a sentence."""
+"""The continuation explorer: it writes when asked, bends probabilities, and answers odd input."""
 
 import html
 import re

@@ -1,5 +1,4 @@
-"""The figures of lesson 06 draw what they are given, and the stored numbers that the lesson tells are those
-of the files."""
+"""What the figures of lesson 06 compute."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""DETR: the matching is the cheapest there is, the loss knows no order, queries are a set, and detections are
-counted as they should be."""
+"""DETR: the cheapest matching, a loss without order, queries that are a set, detections that are counted."""
 
 import math
 from itertools import permutations

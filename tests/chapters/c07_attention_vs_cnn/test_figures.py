@@ -1,4 +1,4 @@
-"""The figures of lesson 07: which pixel, tile, box or stored run stands where."""
+"""The figures of lesson 07: which pixel, tile or box stands where."""
 
 import pytest
 import torch

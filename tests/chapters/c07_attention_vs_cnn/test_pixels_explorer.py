@@ -1,5 +1,4 @@
-"""The pixel explorer without a browser: what it shows of a head, a pixel and a sharpness is what the layers
-compute."""
+"""The pixel explorer shows of a head, a pixel and a sharpness what the layers compute."""
 
 import base64
 import io

@@ -1,5 +1,4 @@
-"""SAGAN's block by plain matrices; gamma at 0 changes nothing and yet has a gradient; generator,
-discriminator and losses by hand."""
+"""SAGAN's block by plain matrices, gamma at 0, generator, discriminator and losses by hand."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Canvases of twins, agreement and Frechet distance against references, and a few steps of training."""
+"""Canvases of twins, agreement and Frechet distance against references."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""Scenes: shapes by hand, boxes that hold them and never touch, labels that no single shape gives away, the
-same on every device."""
+"""Scenes: shapes by hand, boxes that never touch, labels that no single shape gives away."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""Two ways to see a picture: patches are a strided convolution, distances and gradients by hand, and a
-picture of another shape gets a sentence."""
+"""Two ways to see a picture: patches are a strided convolution; distances and gradients by hand."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""The experiment on training pictures: splits that share nothing, canvases that are fixed or fresh, two
-models of one size, and rows that are true."""
+"""The experiment on training pictures: splits, canvases that are fixed or fresh, measures by hand."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""Part 08b: stages hold the products that torch counts, two numbers make a time, and what was measured of
-both layers."""
+"""Part 08b: stages hold the products that torch counts, and two numbers make a time."""
 
 import pytest
 import torch

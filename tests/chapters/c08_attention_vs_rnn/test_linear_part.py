@@ -1,4 +1,4 @@
-"""What part 08c lets its learners write is what the library does, and its figure."""
+"""What part 08c lets its learners write is what the library does."""
 
 import torch
 

@@ -1,5 +1,4 @@
-"""The path explorer and the wave player without a browser: what they light up and say is what the graphs
-hold."""
+"""The path explorer and the wave player light up and say what the graphs hold."""
 
 import re
 

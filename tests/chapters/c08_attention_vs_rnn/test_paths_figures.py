@@ -1,5 +1,4 @@
-"""Graphs as pictures: what is where, what is lit, what is computed when; and no line passes through a box
-that it does not belong to."""
+"""Graphs as pictures: what is where, lit and computed when; no line passes through another's box."""
 
 import io
 from itertools import pairwise

@@ -1,5 +1,4 @@
-"""The distance explorer without a browser: its sequences, answers, accuracies and curves are those of the
-networks that it was given."""
+"""The distance explorer: its sequences, answers and curves are those of the networks that it was given."""
 
 import html
 import math

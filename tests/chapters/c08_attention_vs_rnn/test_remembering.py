@@ -1,5 +1,4 @@
-"""Part 08a: one head with nothing beside it, gates that are open at the start, and what the part says of the
-stored runs."""
+"""Part 08a: one head with nothing beside it, and gates that are open at the start."""
 
 import math
 

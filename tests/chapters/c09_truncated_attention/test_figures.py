@@ -1,5 +1,4 @@
-"""The figures of lesson 09: phonemes and wrong frames, windows and the pieces that cover them, memory beyond
-what was measured."""
+"""The figures of lesson 09: wrong frames, windows and the pieces that cover them, memory beyond the runs."""
 
 import pytest
 import torch

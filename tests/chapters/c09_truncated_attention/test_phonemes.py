@@ -1,5 +1,4 @@
-"""The recogniser: radius means radius, filler means nothing, length does not matter, and its loss is the
-field's."""
+"""The recogniser: radius means radius, filler means nothing, and its loss is the field's."""
 
 import pytest
 import torch

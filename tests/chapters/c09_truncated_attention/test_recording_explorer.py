@@ -1,5 +1,4 @@
-"""The widgets of lesson 09 without a browser: costs are those that torch counts; what is heard is what the
-model says of the recording."""
+"""The widgets of lesson 09: costs as torch counts them; what is heard is what the model says."""
 
 import html
 import io

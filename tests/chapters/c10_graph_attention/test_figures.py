@@ -1,5 +1,4 @@
-"""A graph is drawn as it is: shapes, colours, frames and the thickness of its lines; and the figures of
-lesson 10 draw what they are given."""
+"""A graph is drawn as it is; and what the figures of lesson 10 compute."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""The graph explorer without a browser: what it tells and draws is what the model gives on the graph with
-those edges that are left."""
+"""The graph explorer tells and draws what the model gives on the edges that are left."""
 
 import html
 import re

@@ -1,5 +1,4 @@
-"""Graphs: the club is Zachary's, generated graphs have the edges they were told to have, and every list is
-well-formed."""
+"""Graphs: the club is Zachary's, generated graphs have the edges that they were told to have."""
 
 import networkx
 import pytest

@@ -1,5 +1,4 @@
-"""Networks on graphs: each looks where its kind says, and at nothing else; the table that is shown is the one
-that was used."""
+"""Networks on graphs: each looks where its kind says, and shows the table that was used."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Part 10a: what learners write is what the library does; the networks of its evidence, their stored runs."""
+"""Part 10a: what learners write is what the library does; the networks of its evidence."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""Part 10b: layers that hear neighbours, scores in which chapters count the same, what the part says of the
-stored runs, small graphs, and the text of "In real work"."""
+"""Part 10b: layers, scores in which chapters count the same, small graphs, the text of "In real work"."""
 
 import re
 from statistics import median

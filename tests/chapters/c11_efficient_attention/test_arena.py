@@ -1,5 +1,4 @@
-"""The arena's networks differ in their attention alone: each equals the full one where it should, and nowhere
-else."""
+"""The arena's networks differ in their attention alone: each equals the full one where it should."""
 
 import pytest
 import torch

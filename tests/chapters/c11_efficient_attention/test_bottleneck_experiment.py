@@ -1,4 +1,4 @@
-"""What fits through one token: what is trained, and how its rates were chosen."""
+"""What fits through one token: what it hears, and how its rates were chosen."""
 
 import pytest
 import torch

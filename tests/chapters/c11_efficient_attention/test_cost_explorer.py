@@ -1,5 +1,4 @@
-"""The cost explorer: bytes are those that a real cache holds, products those that attention makes, and each
-slider moves what it should."""
+"""The cost explorer: bytes of real caches, products that attention makes."""
 
 import html
 

@@ -1,4 +1,4 @@
-"""The figures of lesson 11: tiles and rounds in their order, what is marked, and texts that cover nothing."""
+"""The figures of lesson 11: tiles and rounds in their order, and what is marked."""
 
 import pytest
 import torch

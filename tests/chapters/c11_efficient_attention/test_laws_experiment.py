@@ -1,5 +1,4 @@
-"""What attention costs at any length: seven kinds that are what they say, laws by hand, a ring's memory as
-measured."""
+"""What attention costs at any length: seven kinds, laws by hand, a ring's memory as measured."""
 
 import math
 

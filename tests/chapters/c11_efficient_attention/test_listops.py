@@ -1,5 +1,4 @@
-"""ListOps: expressions are what they say, their answers are right, and they are drawn as long, deep and wide
-as asked."""
+"""ListOps: answers are right, expressions as long, deep and wide as asked."""
 
 import re
 import statistics

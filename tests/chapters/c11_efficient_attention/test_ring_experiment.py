@@ -1,5 +1,4 @@
-"""The ring's experiment: rows and tokens by hand, and a small live run of it and of the
-command."""
+"""The ring's experiment: rows and tokens by hand, a small live run of it and of the command."""
 
 import itertools
 import sys

@@ -1,5 +1,4 @@
-"""The scale explorer: what it says of memory and time is what the laws and the ring say, at every place of
-its sliders."""
+"""The scale explorer says of memory and time what the laws and the ring say."""
 
 import html
 

@@ -1,5 +1,4 @@
-"""The stream explorer: what is kept after each score is softmax's, and large scores break one way and not the
-other."""
+"""The stream explorer: what is kept is softmax's, and large scores break one way only."""
 
 import html
 import math
