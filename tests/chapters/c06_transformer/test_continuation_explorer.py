@@ -63,10 +63,8 @@ def test_sliders_bend_the_probabilities_and_leave_the_text(calls):
     text, flat = w.made, w.likeliest()
     w.temperature.value = 0
     assert w.made == text and len(calls) == 1 and w.likeliest() == [(flat[0][0], 1.0)]
-    assert (
-        "Made at temperature 1.00 and top-k 8, seed 0. Press &quot;write&quot; for one at temperature 0.00"
-        in (w.drawing.value)
-    )
+    said = "Made at temperature 1.00 and top-k 8, seed 0. Press &quot;write&quot; for one at temperature 0.00"
+    assert said in w.drawing.value
     w.temperature.value = 1.0
     assert "Press" not in w.words()
 

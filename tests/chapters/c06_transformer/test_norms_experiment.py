@@ -61,10 +61,8 @@ def test_a_training_that_breaks_is_a_row_without_seconds(monkeypatch):
 
 def test_the_rate_is_chosen_by_validation_seed_by_seed():
     def row(seed, lr, validation, accuracy):
-        return {
-            "kind": "batch", "norm": "layer", "size": 2, "seed": seed, "lr": lr, "validation": validation,
-            "accuracy": accuracy,
-        }  # fmt: skip
+        told = {"seed": seed, "lr": lr, "validation": validation, "accuracy": accuracy}
+        return {"kind": "batch", "norm": "layer", "size": 2} | told
 
     rows = [row(0, 1e-3, 0.8, 0.1), row(0, 1e-2, 0.7, 0.9), row(1, 1e-2, 0.6, 0.05), {"kind": "depth"}]
     assert norms.best(rows, "batch", ("norm", "size")) == {("layer", 2): [0.05, 0.1]}

@@ -178,10 +178,8 @@ def test_images_without_objects_teach_no_object_alone():
 
 
 def test_the_loss_sums_the_layers_each_matched_for_itself():
-    model, batch = (
-        small(c_in=1),
-        to_device(detr.truth(objects(torch.Generator("cpu").manual_seed(2), B, size=SIDE))),
-    )
+    batch = to_device(detr.truth(objects(torch.Generator("cpu").manual_seed(2), B, size=SIDE)))
+    model = small(c_in=1)
     found = model(batch.canvas)
     layers = [found.earlier[0], found]
     wanted = sum(value(one, batch.kind, batch.boxes) for one in layers)
@@ -223,11 +221,8 @@ def test_hits_and_score_by_hand():
         Detection(0, 0.55, (12.0, 0.0, 22.0, 4.9), 3),  # too small
     ]
     assert detr.hits(detected, kind, box) == [Hit(0, 0, pytest.approx(0.8)), Hit(3, 2, 0.5)]
-    scenes = Objects(
-        torch.zeros(2, 24, 24),
-        torch.stack([kind, torch.tensor([3, NONE, NONE, NONE])]),
-        box.expand(2, -1, -1),
-    )
+    kinds = torch.stack([kind, torch.tensor([3, NONE, NONE, NONE])])
+    scenes = Objects(torch.zeros(2, 24, 24), kinds, box.expand(2, -1, -1))
     made = detr.score([detected, []], scenes)
     assert made == pytest.approx((2 / 4, 2 / 5, 0.65))
 

@@ -69,14 +69,8 @@ def test_the_far_corner_is_seen_by_attention_and_not_by_the_small_convolution():
 
 
 def test_parameters_by_hand_and_alike():
-    counts = [
-        sum(p.numel() for p in layer.parameters())
-        for layer in (
-            sagan.SelfAttention2d(32),
-            sagan.Convolved(32, wide=False),
-            sagan.Convolved(32, wide=True),
-        )
-    ]
+    layers = sagan.SelfAttention2d(32), sagan.Convolved(32, wide=False), sagan.Convolved(32, wide=True)
+    counts = [sum(p.numel() for p in layer.parameters()) for layer in layers]
     assert counts[0] == 2 * 4 * 33 + 32 * 33 + 1 == 1321
     assert counts[1] == 9 * 32 * 4 + 4 + 4 * 32 + 32 + 1 == 1317
     assert counts[2] == 17 * 32 + 32 * 33 + 1 == 1601

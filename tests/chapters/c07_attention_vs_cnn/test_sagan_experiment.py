@@ -51,10 +51,8 @@ def test_agreement_by_hand():
 
 
 def test_frechet_is_scipys_and_by_hand_in_one_dimension():
-    one, other = (
-        torch.randn(101, 5, device="cpu"),
-        torch.randn(97, 5, device="cpu") @ torch.randn(5, 5, device="cpu") + 1,
-    )
+    one = torch.randn(101, 5, device="cpu")
+    other = torch.randn(97, 5, device="cpu") @ torch.randn(5, 5, device="cpu") + 1
     S, T = (x.double().T.cov().numpy() for x in (one, other))
     root = scipy.linalg.sqrtm(S @ T).real
     means = (one.double().mean(0) - other.double().mean(0)).square().sum().item()

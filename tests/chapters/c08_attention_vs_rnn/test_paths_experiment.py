@@ -19,19 +19,14 @@ def by_hand(name, n):
     # 1, 1 + 2, 1 + 2 + 4 ... places
     dilated = max(1, math.ceil(math.log2(n)))
     doubling = math.ceil(math.log2(n)) + 2  # a token's own sum, twice as many in each step, the output
+    nearer = n + 1 if n > 1 else 1  # a token's own query is nearer
     return {
-        "RNN": Counted(n, n, later),
-        "BiRNN": Counted(n + 1, n + 1, 0),
-        "convolutions": Counted(stack, stack, 0),
-        "dilated convolutions": Counted(dilated, dilated, 0),
-        "self-attention": Counted(1, 1, 0),
-        "causal self-attention": Counted(1, 1, later),
-        "window attention": Counted(window, window, 0),
-        "linear attention, as an RNN": Counted(
-            n + 1, n + 1 if n > 1 else 1, later
-        ),  # a token's own query is nearer
+        "RNN": Counted(n, n, later), "BiRNN": Counted(n + 1, n + 1, 0), "self-attention": Counted(1, 1, 0),
+        "convolutions": Counted(stack, stack, 0), "dilated convolutions": Counted(dilated, dilated, 0),
+        "causal self-attention": Counted(1, 1, later), "window attention": Counted(window, window, 0),
+        "linear attention, as an RNN": Counted(n + 1, nearer, later),
         "linear attention, by doubling": Counted(doubling, doubling if n > 1 else 1, later),
-    }[name]
+    }[name]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", paths.NETWORKS)

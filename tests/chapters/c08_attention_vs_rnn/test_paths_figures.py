@@ -36,11 +36,8 @@ def test_rows_steps_and_places_by_hand():
     graph = chain()
     assert paths_figures.rows(graph) == ["input", "state"]
     due = paths_figures.steps(graph)
-    assert [due["input", i] for i in range(3)] == [0, 0, 0] and [due["state", i] for i in range(3)] == [
-        1,
-        2,
-        3,
-    ]
+    assert [due["input", i] for i in range(3)] == [0] * 3
+    assert [due["state", i] for i in range(3)] == [1, 2, 3]
     drawing = paths_figures.draw(graph)
     assert drawing.rows == ["input", "state"]
     assert boxes(drawing)["input", 2].place == (2, 0) and boxes(drawing)["state", 1].place == (1, RISE)

@@ -58,10 +58,8 @@ def test_the_sequence_is_written_whole_its_symbol_and_question_framed(distance):
     assert "".join(lines) == text(batch.tokens[0]) and max(map(len, lines)) <= module.LINE
     symbol = SYMBOLS[batch.answer.item()]
     assert written.startswith(f"<b>{symbol}</b>") and written.endswith("<i>?</i>")
-    assert (
-        f"The symbol was {symbol}, the question stands {distance} token{'s' * (distance > 1)} behind it."
-        in w.words()
-    )
+    told = f"The symbol was {symbol}, the question stands {distance} token{'s' * (distance > 1)} behind it."
+    assert told in w.words()
 
 
 @pytest.mark.parametrize("system", ["LSTM", "attention"])

@@ -83,11 +83,8 @@ def test_the_chosen_radius_is_told_with_its_time_its_saving_and_its_accuracy():
     w = window()
     assert w.radius == 5
     share = 100 * windows.cost(5).operations / windows.cost(None).operations
-    assert (
-        w.words()
-        == f"Radius 5: each frame looks at 11 frames, 110 ms. It takes {share:.0f} % of full attention's"
-        " multiplications at 10 s. Accuracy: 5 (0.710)."
-    )
+    told = f"Radius 5: each frame looks at 11 frames, 110 ms. It takes {share:.0f} % of full attention's"
+    assert w.words() == told + " multiplications at 10 s. Accuracy: 5 (0.710)."
     w.slider.value = "9"
     assert w.words().endswith("Not trained with this radius; accuracy beside it: 5 (0.710) and 15 (0.810).")
     w.slider.value = "0"

@@ -78,10 +78,8 @@ def test_a_score_of_0_is_looked_at():
     e2 = torch.tensor(2.0).exp().item()
     weights = model.look(torch.ones(3, 1), torch.tensor([[0, 1], [1, 0]])).weights[0]
     near, far, alone = e2 / (2 * e2 + 1), 1 / (2 * e2 + 1), 1 / (e2 + 2)
-    assert_close(
-        weights,
-        torch.tensor([[near, near, far], [near, near, far], [alone, alone, e2 / (e2 + 2)]]),
-    )
+    wanted = [[near, near, far], [near, near, far], [alone, alone, e2 / (e2 + 2)]]
+    assert_close(weights, torch.tensor(wanted))
 
 
 def test_scores_of_0_reach_the_second_layer_too():

@@ -96,11 +96,8 @@ def test_accuracy_counts_right_answers():
 
 def test_the_guess_is_the_most_frequent_class_of_the_training(monkeypatch):
     answers = {"training": [1, 1, 2], "test": [1, 0, 2, 2, 1]}
-    monkeypatch.setattr(
-        arena,
-        "draw",
-        lambda task, split, *_: arena.Labelled(None, torch.tensor(answers[split], device="cpu")),
-    )
+    cpu = {split: torch.tensor(answer, device="cpu") for split, answer in answers.items()}
+    monkeypatch.setattr(arena, "draw", lambda task, split, *_: arena.Labelled(None, cpu[split]))
     assert arena.guess("pairs") == pytest.approx(2 / 5)
 
 

@@ -34,10 +34,8 @@ def test_the_answers_are_those_of_a_flood_fill_and_the_paths_are_thin(size):
     assert answer.shape == (61,) and answer.device.type == "cpu" and set(answer.tolist()) == {0, 1}
     for row, label in zip(tokens, answer.tolist(), strict=True):
         pixels = row.tolist()
-        assert (
-            set(pixels) == {connected.EMPTY, connected.PATH, connected.END}
-            and pixels.count(connected.END) == 2
-        )
+        assert set(pixels) == {connected.EMPTY, connected.PATH, connected.END}
+        assert pixels.count(connected.END) == 2
         patches = filled(pixels, size)
         ends = [divmod(i, size) for i, kind in enumerate(pixels) if kind == connected.END]
         assert label == any(set(ends) <= patch for patch in patches) == connected.joined(row)
@@ -97,9 +95,7 @@ def test_a_batch_of_one_and_the_sizes_at_both_ends():
     assert connected.KINDS == 3
 
 
-RING = [
-    [1, 1, 1, 0], [2, 0, 1, 0], [0, 0, 1, 0], [2, 1, 1, 0],
-]  # fmt: skip
+RING = [[1, 1, 1, 0], [2, 0, 1, 0], [0, 0, 1, 0], [2, 1, 1, 0]]
 
 
 def test_joined_by_hand():

@@ -21,11 +21,9 @@ def slow_value(expression):
     def worked_out(found):
         digits = [int(digit) for digit in found[2].split()]
         return {
-            "MIN": str(sorted(digits)[0]),
-            "MAX": str(sorted(digits)[-1]),
+            "MIN": str(sorted(digits)[0]), "MAX": str(sorted(digits)[-1]), "SM": str(sum(digits))[-1],
             "MED": str(int(statistics.median(digits))),
-            "SM": str(sum(digits))[-1],
-        }[found[1]]
+        }[found[1]]  # fmt: skip
 
     while "[" in expression:
         expression = re.sub(r"\[([A-Z]+) ([0-9 ]+) ]", worked_out, expression, count=1)

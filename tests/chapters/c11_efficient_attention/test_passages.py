@@ -123,12 +123,9 @@ def test_a_modules_split_depends_on_its_name_only():
 def test_what_a_test_file_says_is_in_no_other_split(installed):
     test, validation, training = (MODULES[split][0] for split in ("test", "validation", "training"))
     broken = LONG.replace(" fox", "\n    fox")
-    test_and_validation = {
-        test: [f"{LONG}\n\n{OWN.upper()}"],
-        validation: [f"He said: {broken}!\n\n{OWN[::-1]}"],
-    }
+    said = {test: [f"{LONG}\n\n{OWN.upper()}"], validation: [f"He said: {broken}!\n\n{OWN[::-1]}"]}
     of_training = {training: [f"{OWN}\n\nSo: {LONG}, and on\n\nSee also: here"]}
-    installed({"numpy": test_and_validation, "scipy": of_training})
+    installed({"numpy": said, "scipy": of_training})
     assert data.texts("test")["numpy"] == {test: (f"{LONG}\n\n{OWN.upper()}",)}
     assert data.texts("validation")["numpy"] == {validation: (OWN[::-1],)}
     assert data.texts("training")["scipy"] == {training: (f"{OWN}\n\nSee also: here",)}
@@ -147,13 +144,10 @@ def test_fresh_paragraphs_agree_with_sets_of_strings():
     def runs(text):
         return {text[i : i + data.QUOTED] for i in range(len(text) - data.QUOTED + 1)}
 
+    earlier = [[other for other, r in zip(paragraphs, rank, strict=True) if r < own] for own in rank]
     expected = [
-        all(
-            runs(text).isdisjoint(runs(other))
-            for other, r in zip(paragraphs, rank, strict=True)
-            if r < rank[i]
-        )
-        for i, text in enumerate(paragraphs)
+        all(runs(text).isdisjoint(runs(other)) for other in others)
+        for text, others in zip(paragraphs, earlier, strict=True)
     ]
     assert data._fresh(paragraphs, rank).tolist() == expected
     assert {True, False} == set(expected)
@@ -178,16 +172,12 @@ raise SystemExit("nobody imports this")
 
 
 def test_docstrings_are_read_and_nothing_is_imported(package, monkeypatch):
-    name = package(
-        {
-            "__init__.py": "raise SystemExit('imported')",
-            "shape.py": SOURCE,
-            "sub/deep.py": f'"""{DOC} deep"""\nx = "\\d"\n',
-            "tests/test_shape.py": f'"""{DOC} test"""',
-            "broken.py": f'"""{DOC} broken"""\nprint "two"',
-            "large.py": f'"""{DOC} large"""\n' + "# padding\n" * (data.LARGEST // 10),
-        }
-    )
+    name = package({
+        "__init__.py": "raise SystemExit('imported')", "shape.py": SOURCE,
+        "sub/deep.py": f'"""{DOC} deep"""\nx = "\\d"\n', "tests/test_shape.py": f'"""{DOC} test"""',
+        "broken.py": f'"""{DOC} broken"""\nprint "two"',
+        "large.py": f'"""{DOC} large"""\n' + "# padding\n" * (data.LARGEST // 10),
+    })  # fmt: skip
     found = data._docstrings(name)
     assert found["madeup.shape"] == [f"{DOC} module", f"{DOC} class \\d", f"{DOC} method"]
     assert found["madeup.sub.deep"] == [f"{DOC} deep"]

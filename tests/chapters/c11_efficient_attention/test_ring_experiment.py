@@ -93,20 +93,15 @@ def test_a_line_says_how_many_queries_were_compared():
         "processes": 4, "tokens": 32768, "seconds": 1.93, "mib": 21.31, "sent_mib": 48.0, "error": 2.4e-7,
         "compared": 1024,
     }  # fmt: skip
-    assert (
-        command.line(row)
-        == "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest"
-        " difference 2e-07 (of 1,024 queries)"
-    )
+    told = "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest"
+    assert command.line(row) == told + " difference 2e-07 (of 1,024 queries)"
 
 
 def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
     monkeypatch.delenv("RANK", raising=False)
     assert cli.main(["ring"]) == 1
-    assert (
-        "make ring, or: torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
-        in capsys.readouterr().err
-    )
+    said = "torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
+    assert f"make ring, or: {said}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["tokens", "heads", "width"])

@@ -59,11 +59,10 @@ def test_the_kind_whose_seconds_are_shared_can_be_chosen():
 
 
 def test_what_fits_is_told_in_words():
-    assert (
-        explorer(tokens=1_000_000, machines=10).words()
-        == "1 M tokens, one machine of 80 GiB: tiles and window fit; table (29 TiB) does not. A ring of 10"
-        " machines holds 801 MiB in each, which fits; 1 is enough. Exact attention takes 33 min there, 5.6"
-        " h on one, without sending."
+    assert explorer(tokens=1_000_000, machines=10).words() == (
+        "1 M tokens, one machine of 80 GiB: tiles and window fit; table (29 TiB) does not. A ring of 10"
+        " machines holds 801 MiB in each, which fits; 1 is enough. Exact attention takes 33 min there,"
+        " 5.6 h on one, without sending."
     )
     assert (
         explorer(tokens=1000, machines=1).words()
