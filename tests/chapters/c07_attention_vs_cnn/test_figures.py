@@ -96,3 +96,11 @@ def test_a_label_stays_in_the_canvas(box, corner):
     (axes,) = panels(figures.detections(torch.rand(1, 24, 24), [box], [box], [["cross"]]))
     (text,) = axes.texts
     assert (*text.get_position(), text.get_ha(), text.get_va()) == corner
+
+
+def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
+    axes = figures.sheet()[1][0][0]
+    colored = figures.draw_picture(axes, torch.full((3, H, W), 1.7)).get_array()
+    assert colored.shape == (H, W, 3) and colored.max() == 1
+    ranges = [figures.draw_picture(axes, torch.full((1, H, W), x)).get_clim() for x in (0.5, -0.5, 0.0)]
+    assert ranges == [(0, 0.5), (-0.5, 0.5), (0, 1)]  # of one value that is not positive: any range

@@ -92,3 +92,14 @@ def test_playing_moves_the_slider_and_the_slider_the_player():
     assert w.step.value == 3 and w.drawing.value != before and "<b>Step 3.</b>" in w.drawing.value
     w.step.value = 1
     assert w.play.value == 1 and (w.play.min, w.play.max) == (w.step.min, w.step.max)
+
+
+def test_it_starts_with_the_longest_way_through_the_first_network():
+    w = explorer()
+    assert (w.network.value, w.start.value, w.end.value) == (
+        "RNN",
+        0,
+        N - 1,
+    ) and "role='status'" in w.drawing.value
+    way = "state[0] → state[1] → state[2] → state[3] → state[4]"
+    assert w.words() == f"RNN: the shortest path from input 0 to output 4 is 5 units long: {way}."

@@ -145,3 +145,13 @@ def test_names_are_escaped_and_curves_differ_by_more_than_colour():
 def test_gradients_are_written_with_their_power_of_ten():
     written = [module._power(value) for value in (0.0312, 2.0, 1e-20, 9e-21, 0.0)]
     assert written == ["3e-02", "2e+00", "1e-20", "below 1e-20", "below 1e-20"]
+
+
+def test_each_place_of_the_slider_is_a_sequence_of_its_own_and_always_the_same():
+    w, again = explorer("RNN"), explorer("RNN")
+    seen = set()
+    for w.sequence.value in range(module.SEQUENCES):
+        again.sequence.value = w.sequence.value
+        assert torch.equal(w.drawn().tokens, again.drawn().tokens)
+        seen.add(text(w.drawn().tokens[0]))
+    assert len(seen) == module.SEQUENCES == again.sequence.max + 1 and len({line[0] for line in seen}) >= 6

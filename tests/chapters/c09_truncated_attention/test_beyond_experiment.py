@@ -83,3 +83,22 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_middle_one():
             ]
             best = [rate for rate, score in zip(rates, scores, strict=True) if score > max(scores) - 1e-9]
             assert lr == (rates[1] if rates[1] in best else best[0]), (training, layers)
+
+
+def test_each_number_of_layers_has_its_rate(small, monkeypatch, no_shape_hook):
+    rates, chosen = (
+        [],
+        {"curriculum": {"1": 1.0, "2": 2.0, "4": 4.0}, "plain": {"1": 5.0, "2": 6.0, "4": 7.0}},
+    )
+    monkeypatch.setattr(beyond, "fit", lambda *args, lr, **options: rates.append(lr))
+    monkeypatch.setitem(beyond.RECIPE, "lr", chosen)
+    for layers in (1, 2, 3, 4, 9):
+        beyond.train(2, layers, 4)
+    beyond.train(2, 2, 4, curriculum=False)
+    beyond.train(2, 2, 4, lr=0.5)
+    assert rates == [1.0, 2.0, 2.0, 4.0, 4.0, 6.0, 0.5]
+
+
+@pytest.mark.parametrize("kind", ["point", "plain"])
+def test_plain_rows_alone_are_trained_without_the_curriculum(small, kind):
+    assert beyond.point(kind, 2, 1, 5, 1)["curriculum"] == (kind == "point")

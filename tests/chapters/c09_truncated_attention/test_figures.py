@@ -100,3 +100,13 @@ def test_memory_goes_on_with_the_power_of_theory_up_to_an_hour():
     assert ends[CURVES[3]] == (3600, pytest.approx(3 * 3600))
     (full,) = (line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x")
     assert full == pytest.approx((64 * 1024 / 2) ** 0.5)  # the window never fills it
+
+
+def test_dots_of_seeds_stand_over_their_radius_and_the_line_goes_through_their_means():
+    curves = {"one": {5: [0.5, 0.7], 0: [0.1], None: [0.4]}, "two": {0: [], 2: [0.25]}}
+    _, axes, radii = figures.over_radius(curves)
+    line, dots, _, other, *_ = axes.lines
+    assert radii == [0, 2, 5, None]
+    assert list(line.get_xdata()) == pytest.approx([-0.035, 1.965, 2.965])
+    assert list(line.get_ydata()) == pytest.approx([0.1, 0.6, 0.4])
+    assert list(dots.get_ydata()) == [0.1, 0.5, 0.7, 0.4] and list(other.get_ydata()) == [0.25]

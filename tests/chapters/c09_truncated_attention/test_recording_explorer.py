@@ -182,3 +182,15 @@ def test_what_cannot_be_listened_to_gets_a_sentence_and_the_rest_stays(model, co
     assert "Frame 3," in w.drawing.value
     w.back.click()
     assert "role='alert'" not in w.drawing.value
+
+
+def test_guesses_are_written_where_they_are_heard_and_silence_is_not(model):
+    w = RecordingExplorer(model, speech.LABELS)
+    labels = torch.zeros(len(w.heard.frames), dtype=torch.long, device="cpu")
+    labels[50:60] = 6
+    stretches = recordings.segments(labels, speech.LABELS)
+    ((x, line, name, times),) = re.findall(
+        r'x="([\d.]+)" y="(\d+)"[^>]*>([^<]+)<title>([^<]+)</title>', w._written(stretches)
+    )
+    assert float(x) == pytest.approx(640 * 55 / len(labels), abs=0.06) and line == "12"
+    assert (name, times) == (speech.LABELS[6], f"{speech.LABELS[6]}, 0.50 to 0.60 s")

@@ -179,3 +179,13 @@ def test_unknown_names_get_a_sentence(no_shape_hook):
         arena.train("pairs", "sparse")
     with pytest.raises(ValueError, match="split must be one of validation, test, got 'training'"):
         arena.accuracy(nn.Identity(), "pairs", split="training")
+
+
+def test_each_kind_learns_at_its_own_rate(small, monkeypatch, no_shape_hook):
+    asked = []
+    monkeypatch.setattr(arena, "fit", lambda *args, lr, steps, **options: asked.append((lr, steps)))
+    monkeypatch.setitem(arena.RECIPE["lr"], "digits", {"full": 1.0, "linear": 2.0})
+    for kind in ("full", "linear"):
+        arena.train("digits", kind)
+    arena.train("digits", "full", lr=0.5, steps=9)
+    assert asked == [(1.0, 5), (2.0, 5), (0.5, 9)]

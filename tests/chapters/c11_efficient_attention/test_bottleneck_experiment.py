@@ -60,3 +60,13 @@ def test_the_rates_are_the_best_on_validation():
     for count in bottleneck.RECIPE["counts"]:
         scores = {row["lr"]: row["accuracy"] for row in rows("rate", count=count)}
         assert scores[bottleneck.RECIPE["lr"][THROUGH][str(count)]] == max(scores.values())
+
+
+def test_each_number_of_pairs_has_its_rate(small, monkeypatch, no_shape_hook):
+    asked = []
+    monkeypatch.setattr(bottleneck, "fit", lambda *args, lr, **options: asked.append(lr))
+    monkeypatch.setitem(bottleneck.RECIPE["lr"], THROUGH, {"8": 1.0})
+    bottleneck.train(8)
+    bottleneck.train(5)
+    bottleneck.train(8, lr=0.5)
+    assert asked == [1.0, 3e-3, 0.5]

@@ -1,13 +1,20 @@
-"""The figures of lesson 11: tiles and rounds in their order, and what is marked."""
+"""The figures of lesson 11: tiles and rounds in their order, what is marked, and texts that cover nothing."""
+
+import math
 
 import pytest
 import torch
+from matplotlib import rc_context
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from lesson_lib import efficient
 from lesson_lib.chapters.c11_efficient_attention import figures
-from lesson_lib.charts.picture import CURVES
+from lesson_lib.charts.picture import CURVES, STYLE
+from lesson_lib.masks import window
+
+KINDS = ("full", "window", "linear", "low rank", "random features")
 
 
 def legend(picture):
@@ -69,3 +76,58 @@ def test_tiles_are_those_that_attend_tiles_computes_in_its_order(monkeypatch, n,
     cut = figures.tiles(n, tile, causal=causal)
     wanted = [(q.start, q.stop, k.start, min(k.stop, q.stop) if causal else k.stop) for q, k in cut]
     assert seen == wanted  # of a causal tile, keys behind the last query are cut off
+
+
+def accuracies():
+    """The k-th kind has (k + 1) / 10 on all tasks, two seeds more a tenth up and down on the first task."""
+    ups = {"pairs": (0, 0.1, -0.1), "digits": (0, 0, 0), "text": (0, 0, 0)}
+    return {
+        kind: {task: [(k + 1) / 10 + up for up in ups[task]] for task in ups} for k, kind in enumerate(KINDS)
+    }
+
+
+def every():
+    """Pages on which a text stands where it was computed to stand."""
+    return {
+        "seen_patterns": figures.seen_patterns({"window": window(7, 2)}),
+        "tile_order": figures.tile_order(7, 2, causal=True, step=3),
+        "ring_rounds": figures.ring_rounds(3),
+        "errors": figures.errors({"a": [(2, [0.5, 0.25]), (4, [0.125])]}, xlabel="features", slope=-0.5),
+        "arena_plane": figures.arena_plane(
+            accuracies(), dict.fromkeys(KINDS, 3.0), dict.fromkeys(KINDS, 7.0)
+        ),
+    }
+
+
+def test_nothing_on_the_drawn_pages_leaves_the_page_or_covers_other_text():
+    for name, picture in every().items():
+        with rc_context(STYLE):
+            picture.figure.draw_without_rendering()
+        page = picture.figure.bbox
+        shown = [text for axes in picture.figure.axes for text in axes.texts if text.get_text()]
+        ends = [Text.get_window_extent(text) for text in shown]
+        for text, end in zip(shown, ends, strict=True):
+            assert page.x0 <= end.x0 and end.x1 <= page.x1, (name, text.get_text())
+            assert page.y0 <= end.y0 and end.y1 <= page.y1, (name, text.get_text())
+        for i, one in enumerate(ends):
+            for j, other in enumerate(ends[:i]):
+                across = min(one.x1, other.x1) - max(one.x0, other.x0)
+                up = min(one.y1, other.y1) - max(one.y0, other.y0)
+                assert min(across, up) < 3, (name, shown[i].get_text(), shown[j].get_text())
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.3, 1.0])
+def test_names_in_the_plane_cover_neither_each_other_nor_another_circle(spread):
+    speed = {kind: 10 * (1 + spread * k) for k, kind in enumerate(KINDS)}
+    (axes,) = figures.arena_plane(accuracies(), speed, dict.fromkeys(KINDS, 9.0)).figure.axes
+    axes.figure.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in axes.texts]  # without the line to the circle
+    scale = axes.figure.dpi / 72
+    for circle in (c for c in axes.collections if c.get_label() in KINDS):
+        x, y = axes.transData.transform(circle.get_offsets())[0]
+        reach = math.sqrt(circle.get_sizes()[0] / math.pi) * scale
+        for box in boxes:
+            near = min(max(x, box.x0), box.x1), min(max(y, box.y0), box.y1)
+            assert math.dist((x, y), near) > reach - 2
+    for i, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[:i])
