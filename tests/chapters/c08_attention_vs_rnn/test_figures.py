@@ -3,6 +3,7 @@
 import pytest
 
 from lesson_lib.chapters.c08_attention_vs_rnn import figures
+from lesson_lib.charts.picture import CURVES
 
 DISTANCES = (10, 25, 50)
 
@@ -96,3 +97,25 @@ def test_chunks_cut_the_causal_table_into_near_cells_and_far_boxes():
     assert [p[:4] for p in patches if p[4]] == [(0, 4, 4, 4), (0, 8, 8, 4)]
     assert texts(axes)[:2] == ["state of\nkeys 0 … 3", "state of\nkeys 0 … 7"]
     assert len(near) + 4 * 4 + 8 * 4 == 12 * 13 // 2  # all that is causal, once
+
+
+def test_an_aid_looks_the_same_in_all_panels():
+    rows = [
+        *recalls(systems=["RNN", "LSTM"]),
+        *recalls(kind="aid", aid="longer", systems=["RNN"]),
+        *recalls(kind="aid", aid="start", systems=["RNN", "LSTM"]),
+        *recalls(kind="aid", aid="curriculum", systems=["LSTM"]),
+    ]
+    figure = figures.aids(rows).figure
+    looks = [
+        {
+            line.get_label(): (line.get_color(), line.get_marker())
+            for line in axes.lines
+            if line.get_label()[0] != "_"
+        }
+        for axes in figure.axes
+    ]
+    assert looks[0].keys() == {"none", "longer", "start"}
+    assert looks[1].keys() == {"none", "start", "curriculum"}
+    assert all(looks[0][name] == looks[1][name] for name in ("none", "start"))
+    assert [mark.get_color() for mark in figure.legends[0].legend_handles] == CURVES[:4]

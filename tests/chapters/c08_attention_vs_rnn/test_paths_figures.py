@@ -186,3 +186,10 @@ def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_ev
         gif.seek(frame)
         times.append(gif.info["duration"])
     assert times == [paths_figures.FRAME_MS] * 3 + [paths_figures.LAST_MS]
+
+
+def test_the_ends_of_no_path_are_dashed():
+    graph = chain()
+    drawing = paths_figures.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
+    assert {node for node, box in boxes(drawing).items() if box.dashed} == {("input", 2), ("state", 0)}
+    assert NOW not in {box.ground for box in drawing.boxes}

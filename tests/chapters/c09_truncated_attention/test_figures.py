@@ -110,3 +110,24 @@ def test_dots_of_seeds_stand_over_their_radius_and_the_line_goes_through_their_m
     assert list(line.get_xdata()) == pytest.approx([-0.035, 1.965, 2.965])
     assert list(line.get_ydata()) == pytest.approx([0.1, 0.6, 0.4])
     assert list(dots.get_ydata()) == [0.1, 0.5, 0.7, 0.4] and list(other.get_ydata()) == [0.25]
+
+
+def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
+    alone = [row for row in cost_rows() if row["kind"] == "window"]
+    for rows in (alone, cost_rows()):
+        axes = figures.costs(rows).figure.axes[0]
+        assert next(line for line in axes.lines if line.get_label() == "window").get_color() == CURVES[3]
+
+
+def test_receptive_fields_are_divided_by_their_maximum_and_say_how_far_they_reach():
+    row = torch.zeros(11)
+    row[3:6] = torch.tensor([2.0, 4.0, 1.0])
+    first, second = panels(figures.fields({1: row, 2: torch.ones(11)}, centre=4))
+    shown = torch.tensor(first.images[0].get_array().filled(torch.nan).tolist(), device="cpu")[0]
+    assert shown[3:6].tolist() == [0.5, 1.0, 0.25] and shown.isnan().sum() == 8
+    assert texts(first) == ["−1 … +1"] and texts(second) == ["−4 … +6"]
+
+
+def panels(picture):
+    """Axes that hold a drawing, without colour bars."""
+    return [axes for axes in picture.figure.axes if axes.get_label() != "<colorbar>"]

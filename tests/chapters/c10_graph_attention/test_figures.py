@@ -152,3 +152,14 @@ def test_evenness_is_the_number_of_nodes_that_equal_weights_would_be_spread_over
     assert list(first.get_xdata()) == [3, 2, 1]
     assert list(first.get_ydata()) == pytest.approx([3, 1, 1])
     assert list(second.get_ydata()) == pytest.approx([2, 2, 1])
+
+
+@pytest.mark.parametrize("given, words", [
+    ({}, ""), ({"weights": table(w_10=1.0)}, "The half of a line next to a node"),
+    ({"weights": table(w_10=1.0), "node": 1}, "Arrows are as thick"),
+    ({"weights": table(w_14=1.0), "node": 1}, "Dashed: weight on a node to which no edge leads."),
+    ({"guesses": torch.tensor([0, 0, 1, 1, 1], device="cpu")}, "Dashed frame: the two differ."),
+    ({"guesses": torch.tensor([0, -1, -1, -1, -1], device="cpu")}, "White: no class is given."),
+])  # fmt: skip
+def test_the_caption_tells_what_is_there(given, words):
+    assert words in shown.network(task(), **given).caption
