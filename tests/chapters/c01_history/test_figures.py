@@ -5,30 +5,24 @@ import re
 import pytest
 
 from lesson_lib.chapters.c01_history.timeline_explorer import LESSONS, TimelineExplorer
-from lesson_lib.chapters.c01_history.timeline_figures import cards, rows, timeline
+from lesson_lib.chapters.c01_history.timeline_figures import cards, rows
 from lesson_lib.data.milestones import MILESTONES, THREADS
 
 
-def test_every_milestone_has_its_three_lines_and_a_source():
+def test_every_milestone_has_its_three_lines_and_a_source_of_its_year():
     for m in MILESTONES:
         assert all(line.endswith((".", "?")) for line in (m.problem, m.idea, m.not_yet)), m.name
         assert m.thread in THREADS and set(m.lessons) <= set(LESSONS) and m.formula
         assert re.search(r"\b(19|20)\d\d\b", m.source), m.name
-
-
-def test_every_source_since_2014_has_an_arxiv_number_of_its_year():
     for m in MILESTONES:
         if m.year >= 2014:
             numbers = re.findall(r"arXiv:(\d\d)(\d\d)\.\d{4,5}", m.source)
             assert numbers and int(numbers[0][0]) + 2000 == m.year, m.name
 
 
-def test_the_milestones_are_in_order_and_each_name_is_used_once():
+def test_the_milestones_are_in_order_and_each_has_its_place_in_the_timeline():
     assert [m.year for m in MILESTONES] == sorted(m.year for m in MILESTONES)
     assert len({m.name for m in MILESTONES}) == len(MILESTONES) == 22
-
-
-def test_every_milestone_has_its_place_in_the_timeline():
     assert sum(len(cell) for _, columns in rows() for cell in columns) == len(MILESTONES)
 
 
@@ -51,7 +45,3 @@ def test_the_explorer_opens_one_entry_and_follows_the_slider():
 def test_the_explorer_refuses_an_unknown_start():
     with pytest.raises(ValueError, match="start must be one of"):
         TimelineExplorer("Bahdanau")
-
-
-def test_the_explorer_without_a_kernel_is_the_timeline():
-    assert TimelineExplorer()._repr_mimebundle_()[0]["text/plain"] == timeline().alt

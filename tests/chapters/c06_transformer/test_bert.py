@@ -1,5 +1,4 @@
-"""The small BERT: it sees both sides and no padding, hides words as published, and its heads can be
-interfered with one at a time."""
+"""The small BERT: both sides, no padding, words hidden as published, heads that can be interfered with."""
 
 import math
 
@@ -128,15 +127,11 @@ def test_fill_ranks_words_with_probabilities():
     assert everything[:3] == guesses
 
 
-@pytest.mark.parametrize(
-    "sentence, options, message",
-    [
-        ("the keys are old", {}, r"has no \[mask\]; write \[mask\] once"),
-        ("the keis [mask] old", {}, "'keis' is not among the 84 words of this grammar; near it: keys"),
-        ("", {}, "with spaces between"),
-        ("the keys [mask] old", {"top": 0}, "top must be a whole number >= 1"),
-    ],
-)
+@pytest.mark.parametrize("sentence, options, message", [
+    ("the keys are old", {}, r"has no \[mask\]; write \[mask\] once"),
+    ("the keis [mask] old", {}, "'keis' is not among the 84 words of this grammar; near it: keys"),
+    ("", {}, "with spaces between"), ("the keys [mask] old", {"top": 0}, "top must be a whole number >= 1"),
+])  # fmt: skip
 def test_fill_says_what_is_wrong(sentence, options, message, no_shape_hook):
     with pytest.raises(ValueError, match=message):
         fill(small(), sentence, **options)
@@ -266,10 +261,3 @@ def test_blind_hides_the_subject_from_the_queries_that_are_meant(few):
         assert everywhere[b].nonzero().tolist() == [[i, subject] for i in range(n)]
         assert at_verb[b].nonzero().tolist() == [[verb, subject]]
         assert control[b].nonzero().tolist() == [[i, verb - 1] for i in range(n)]
-
-
-def test_a_few_steps_teach_something(few):
-    model, history = experiment.train(0, steps=40)
-    untrained = to_device(experiment.make()).eval()
-    assert experiment.guessed(model)["cross_entropy"] < experiment.guessed(untrained)["cross_entropy"] - 0.3
-    assert len(history.column("agreement")) == len(history.rows)

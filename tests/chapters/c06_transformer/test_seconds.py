@@ -17,9 +17,6 @@ pytestmark = pytest.mark.on_cpu
 def test_the_norm_without_a_mean_is_torch_s():
     x, weight = drawn(1, 3, 5, 7), drawn(2, 7)
     assert_close(asked.norm_of_tokens_2(x, weight, 0.1), F.rms_norm(x, (7,), weight, 0.1))
-
-
-def test_of_tokens_whose_mean_is_0_both_norms_make_the_same():
     x, one = drawn(1, 5, 7), torch.ones(7)
     x = x - x.mean(-1, keepdim=True)
     first = asked.norm_of_tokens(x, one, 0 * one, 0.1)
@@ -35,29 +32,23 @@ def test_where_the_norm_behind_changes_nothing_the_branch_is_pre_norm_s():
     assert_close(norm(branches), asked.pre_norm_stack(x, sublayers, norm))
 
 
-def test_an_answer_of_all_words_but_the_first_is_the_first_problem():
+def test_an_answer_counts_and_its_question_does_not():
     logits, filler = drawn(1, 11, 11), 0
     words = torch.tensor([[3, 5, 7, 2], [4, 9, 0, 0]])
     own = asked.forced_loss_2(lambda w: logits[w], words, torch.tensor([1, 1]), filler)
     reads = F.cross_entropy(logits[words[:, :-1]].flatten(0, 1), words[:, 1:].flatten(), ignore_index=filler)
     assert_close(own, reads)
-
-
-def test_the_question_s_words_do_not_count():
     words, logits = torch.tensor([[3, 5, 7, 2]]), drawn(1, 11, 11)
     own = asked.forced_loss_2(lambda w: logits[w], words, torch.tensor([3]), 0)
     assert_close(own, -logits[7].log_softmax(-1)[2])
 
 
-def test_as_many_words_as_top_k_has_are_shared_like_top_k():
+def test_words_up_to_a_share_are_those_of_top_k_and_fewer_where_a_row_is_sure():
     logits = drawn(1, 5, 11)
     for k in (1, 2, 4):
         first = asked.k_best_probabilities(logits, 1.0, k)
         held = (logits.softmax(-1) * (first > 0)).sum(-1)
         for row, least, wanted in zip(logits, held, first, strict=True):
             assert_close(asked.k_best_probabilities_2(row.softmax(-1), float(least) - 1e-4), wanted)
-
-
-def test_a_sure_row_keeps_fewer_words_than_an_unsure_one():
     rows = torch.tensor([[0.97, 0.01, 0.01, 0.01], [0.26, 0.25, 0.25, 0.24]])
     assert (asked.k_best_probabilities_2(rows, 0.9) > 0).sum(-1).tolist() == [1, 4]

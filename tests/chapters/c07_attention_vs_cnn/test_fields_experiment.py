@@ -10,16 +10,13 @@ from lesson_lib.convolution import as_attention
 from lesson_lib.device import to_device
 
 
-def test_the_hidden_convolution_looks_at_four_far_pixels():
+def test_the_hidden_convolution_of_a_seed_looks_at_four_far_pixels():
     conv = fields.hidden(seed=0)
     assert conv.weight.count_nonzero() == 4 * 3 * 3
     x = torch.zeros(1, 3, 9, 9, device="cpu")
     x[0, 1, 4, 4] = 1.0  # one pixel of one channel: it shows up three pixels away, in four places
     seen = conv(x)[0].abs().sum(0).nonzero()
     assert sorted(seen.tolist()) == [[1, 4], [4, 1], [4, 7], [7, 4]]
-
-
-def test_another_seed_hides_another_convolution():
     assert not torch.equal(fields.hidden(0).weight, fields.hidden(1).weight)
     assert torch.equal(fields.hidden(1).weight, fields.hidden(1).weight)
 
@@ -32,7 +29,7 @@ def test_unexplained_is_0_for_the_truth_and_1_for_silence():
     assert_close(fields.unexplained(silent, target, x), torch.tensor(1.0, device="cpu"), atol=0.02, rtol=0)
 
 
-def test_heads_put_on_the_taps_explain_everything_and_are_found():
+def test_heads_put_on_the_taps_explain_everything_and_untrained_ones_nothing():
     target = fields.hidden(0)
     full = as_attention(target)  # 49 heads, four of them with a value
     assert fields.judged(to_device(full), 0) < 1e-8
@@ -42,9 +39,6 @@ def test_heads_put_on_the_taps_explain_everything_and_are_found():
     assert fields.found(full) == 0  # more than half a pixel off
     blunt = as_attention(target, sharpness=0.5)
     assert fields.found(blunt) == 0
-
-
-def test_untrained_heads_know_nothing():
     model = fields.heads(8, torch.Generator("cpu").manual_seed(0))
     assert fields.judged(to_device(model), 0) > 0.8 and fields.found(model) == 0
 

@@ -1,4 +1,4 @@
-"""Canvases of twins, agreement and Frechet distance against references, and a few steps of training."""
+"""Canvases of twins, agreement and Frechet distance against references."""
 
 import math
 
@@ -8,7 +8,6 @@ import torch
 
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as experiment
 from lesson_lib.data import digits
-from lesson_lib.device import device, to_device
 
 
 @pytest.fixture
@@ -48,17 +47,12 @@ def test_agreement_by_hand():
     told = experiment.agreement(torch.tensor([[1, 1, 2, 3], [1, 2, 2, 2]]))
     chance = 2 / 4 * 1 / 4 + 1 / 4 * 3 / 4
     assert told == {"agreement": 0.5, "chance": chance, "kappa": pytest.approx((0.5 - chance) / (1 - chance))}
-
-
-def test_one_digit_only_agrees_always_and_has_kappa_0():
     assert experiment.agreement(torch.full((2, 7), 4)) == {"agreement": 1.0, "chance": 1.0, "kappa": 0.0}
 
 
 def test_frechet_is_scipys_and_by_hand_in_one_dimension():
-    one, other = (
-        torch.randn(101, 5, device="cpu"),
-        torch.randn(97, 5, device="cpu") @ torch.randn(5, 5, device="cpu") + 1,
-    )
+    one = torch.randn(101, 5, device="cpu")
+    other = torch.randn(97, 5, device="cpu") @ torch.randn(5, 5, device="cpu") + 1
     S, T = (x.double().T.cov().numpy() for x in (one, other))
     root = scipy.linalg.sqrtm(S @ T).real
     means = (one.double().mean(0) - other.double().mean(0)).square().sum().item()
@@ -70,12 +64,6 @@ def test_frechet_is_scipys_and_by_hand_in_one_dimension():
     assert experiment.frechet(flat, flat + 2) == pytest.approx(5 * 4)
 
 
-def test_frechet_sees_what_goes_together():
-    left = torch.randn(500, 3, device="cpu")
-    agreeing, shuffled = torch.cat([left, left], 1), torch.cat([left, left.flip(0)], 1)
-    assert experiment.frechet(agreeing, shuffled) > 0.5
-
-
 def test_wrong_arguments_get_a_sentence(few):
     with pytest.raises(ValueError, match="at least 2 rows on either side, got 1 and 3"):
         experiment.frechet(torch.zeros(1, 2, device="cpu"), torch.zeros(3, 2, device="cpu"))
@@ -83,19 +71,6 @@ def test_wrong_arguments_get_a_sentence(few):
         experiment.train("nothing", "none", steps=1)
     with pytest.raises(ValueError, match="middle must be one of nothing, attention"):
         experiment.train("none", steps=1)
-
-
-def test_a_few_steps_move_both_networks_and_both_gammas(few):
-    gan, history = experiment.train("attention", seed=2, steps=4)
-    again, _ = experiment.train("attention", seed=2, steps=4)
-    untrained = experiment.gammas(experiment.make("attention"))
-    assert set(untrained.values()) == {0.0}
-    assert all(gamma != 0 for gamma in experiment.gammas(gan).values())
-    assert history.column("step") == [0, 1, 2, 3, 4] and history.rows[0]["gamma generator"] == 0
-    assert not gan.generator.training and math.isfinite(history.rows[-1]["generator"])
-    z = to_device(experiment.fixed_noise("own", 2))
-    apart = 1e-5 if device().type == "cpu" else 1e-2  # a GPU's kernels add in any order
-    torch.testing.assert_close(gan.generator(z).canvas, again.generator(z).canvas, atol=apart, rtol=apart)
 
 
 def test_a_turn_leaves_the_other_network_alone(few):
@@ -118,13 +93,6 @@ def test_stopping_keeps_what_was_learned(few, monkeypatch):
     monkeypatch.setattr(experiment, "_turn", stop)
     _, history = experiment.train("nothing", steps=3)
     assert history.ended.startswith("interrupted") and len(history.rows) == 1
-
-
-def test_quick_does_20_steps_at_most(few, monkeypatch):
-    monkeypatch.setenv("LESSON_STEPS", "quick")
-    monkeypatch.setattr(experiment, "_turn", lambda *_: {"discriminator": 0.0, "generator": 0.0})
-    _, history = experiment.train("nothing", steps=500)
-    assert history.rows[-1]["step"] == 20
 
 
 def system(middle, seed, reports):

@@ -1,5 +1,4 @@
-"""The experiment on training pictures: splits that share nothing, canvases that are fixed or fresh, two
-models of one size, and rows that are true."""
+"""The experiment on training pictures: splits, canvases that are fixed or fresh, measures by hand."""
 
 import pytest
 import torch
@@ -19,13 +18,8 @@ def generator(seed=0):
 @pytest.fixture
 def few(monkeypatch):
     changed = {
-        "validation": 23,
-        "test": 101,
-        "batch": 7,
-        "looked_at": 5,
-        "pilot_n": 13,
-        "rates": [1e-3],
-    }
+        "validation": 23, "test": 101, "batch": 7, "looked_at": 5, "pilot_n": 13, "rates": [1e-3],
+    }  # fmt: skip
     changed["n"] = {"digit": [13], "pair": [13, None]}
     changed["steps"] = {
         model: {"tiny": 1, "short": 2, "long": 3, "longest": 4} for model in experiment.MODELS
@@ -100,23 +94,6 @@ def test_fresh_canvases_are_never_seen_twice(few, monkeypatch):
     assert len(spied(monkeypatch, None).unique(dim=0)) == 21
 
 
-def test_budgets_and_seeds_matter(few):
-    short, long = (
-        experiment.train("vit", "pair", 13, budget=budget)[1].rows[-1]["step"] for budget in ("short", "long")
-    )
-    assert (short, long) == (2, 3)
-    weights = [experiment.train("vit", "pair", 13, seed)[0].classify.weight for seed in (0, 0, 1)]
-    torch.testing.assert_close(weights[0], weights[1])
-    assert not torch.allclose(weights[0], weights[2])
-
-
-def test_a_few_steps_teach_something(monkeypatch):
-    monkeypatch.setitem(RECIPE, "steps", {"cnn": {"long": 60}})
-    _, history = experiment.train("cnn", "digit", 1000)
-    assert max(history.column("score")) > 0.25
-    assert history.rows[-1]["loss"] < history.rows[0]["loss"]
-
-
 def test_accuracy_by_distance_is_of_the_pairs_at_that_distance(few, no_shape_hook):
     class Knowing(torch.nn.Module):  # right where the middles are at least 12 pixels apart
         def forward(self, x):
@@ -128,14 +105,6 @@ def test_accuracy_by_distance_is_of_the_pairs_at_that_distance(few, no_shape_hoo
     rows = experiment.by_distance(Knowing())
     assert [row[3] for row in rows if row[2]] == [float(low >= 12) for low, _, count, _ in rows if count]
     assert sum(row[2] for row in rows) == 101, "every pair has its row"
-
-
-def test_attention_distances_are_between_0_and_the_diagonal(few):
-    table = experiment.distances(experiment.start("vit", "pair", 0), "pair")
-    own = RECIPE["vit"]
-    assert len(table) == own["n_layers"] and {len(row) for row in table} == {own["n_heads"]}
-    farthest = (RECIPE["size"] - own["patch"]) * 2**0.5
-    assert all(0 < value < farthest for row in table for value in row)
 
 
 def test_an_even_heads_distance_by_hand(monkeypatch):
@@ -161,52 +130,6 @@ def test_the_rates_are_the_best_on_validation(stored):
             ]
             long = {row["lr"]: row["validation_accuracy"] for row in rows if row["budget"] == "long"}
             assert long[RECIPE["lr"][model][task]] == max(long.values())
-
-
-def accuracies(stored, model, task, n, budget):
-    return [
-        row["accuracy"]
-        for row in stored["rows"]
-        if row["kind"] == "point" and not row["fresh"]
-        and (row["model"], row["task"], row["n"], row["budget"]) == (model, task, n, budget)
-    ]  # fmt: skip
-
-
-def test_what_the_lesson_tells_of_the_curves(stored):
-    def gap(task, n, budget="long"):
-        cnn, vit = (sorted(accuracies(stored, model, task, n, budget))[1] for model in ("cnn", "vit"))
-        return cnn - vit
-
-    assert (
-        min(accuracies(stored, "cnn", "pair", 1000, "long"))
-        > 0.99
-        > 0.93
-        > max(accuracies(stored, "vit", "pair", 1000, "long"))
-    )
-    for n in (5000, 25_000):
-        assert min(accuracies(stored, "vit", "pair", n, "long")) > 0.99
-    assert round(gap("digit", 200), 2) == 0.47 and round(gap("digit", 25_000), 2) == 0.15
-    # no crossover
-    assert all(gap(task, n) > -0.02 for task in experiment.TASKS for n in RECIPE["n"][task] if n)
-    for n in RECIPE["n"]["pair"][:-1]:  # 200 steps: near chance, however many pictures
-        assert sorted(accuracies(stored, "vit", "pair", n, "short"))[1] < 0.55
-
-
-def test_what_the_lesson_tells_of_the_trap(stored):
-    """A CNN that was stopped early seems to be overtaken; one that was not, is not. And the ViT had not
-    finished."""
-    few, many = 200, 25_000
-    tiny = {n: sorted(accuracies(stored, "cnn", "digit", n, "tiny"))[1] for n in (few, many)}
-    vit = {n: sorted(accuracies(stored, "vit", "digit", n, "long"))[1] for n in (few, many)}
-    assert tiny[few] > vit[few] and tiny[many] < vit[many] - 0.2
-    assert min(accuracies(stored, "cnn", "digit", many, "short")) > 0.94
-    longest, cnn = (
-        accuracies(stored, "vit", "digit", many, "longest"),
-        accuracies(stored, "cnn", "digit", many, "long"),
-    )
-    assert (
-        0.93 <= min(longest) <= max(longest) < 0.945 and round(sorted(cnn)[1] - sorted(longest)[1], 2) == 0.04
-    )
 
 
 def test_what_there_is_not_gets_a_sentence(no_shape_hook):

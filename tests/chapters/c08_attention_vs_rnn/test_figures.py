@@ -74,47 +74,6 @@ def test_a_cell_is_written_as_text(cell, text):
     assert figures._cell(cell) == text
 
 
-def test_no_text_of_a_wide_table_runs_into_another():
-    numbers = {"in n": (1.01, 1.12), "in d": (1.9, 1.97)}
-    layers = ("convolution", "attention with its table")
-    blocks = {
-        "theory": {
-            name: {"multiplications": "4 n d² + 2 n² d", "steps": "1", "path": "n"} for name in layers
-        },
-        "a long title": {name: {"x": "1"} for name in layers},
-        "seconds": dict.fromkeys(layers, numbers),
-    }
-    figure = figures.table(blocks).figure
-    figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
-    for i, one in enumerate(boxes):
-        assert figure.bbox.x0 <= one.x0 and one.x1 <= figure.bbox.x1
-        assert figure.bbox.y0 <= one.y0 and one.y1 <= figure.bbox.y1
-        assert not any(one.overlaps(other) for other in boxes[i + 1 :])
-
-
-def test_an_aid_looks_the_same_in_all_panels():
-    rows = [
-        *recalls(systems=["RNN", "LSTM"]),
-        *recalls(kind="aid", aid="longer", systems=["RNN"]),
-        *recalls(kind="aid", aid="start", systems=["RNN", "LSTM"]),
-        *recalls(kind="aid", aid="curriculum", systems=["LSTM"]),
-    ]
-    figure = figures.aids(rows).figure
-    looks = [
-        {
-            line.get_label(): (line.get_color(), line.get_marker())
-            for line in axes.lines
-            if line.get_label()[0] != "_"
-        }
-        for axes in figure.axes
-    ]
-    assert looks[0].keys() == {"none", "longer", "start"}
-    assert looks[1].keys() == {"none", "start", "curriculum"}
-    assert all(looks[0][name] == looks[1][name] for name in ("none", "start"))
-    assert [mark.get_color() for mark in figure.legends[0].legend_handles] == CURVES[:4]
-
-
 def test_other_distances_are_a_table_of_trained_by_asked_by_the_middle_of_the_seeds():
     rows = [row | {"asked": {"10": row["distance"], "50": row["seed"]}} for row in recalls()]
     (axes,) = figures.asked(rows, ["attention"]).figure.axes
@@ -138,3 +97,25 @@ def test_chunks_cut_the_causal_table_into_near_cells_and_far_boxes():
     assert [p[:4] for p in patches if p[4]] == [(0, 4, 4, 4), (0, 8, 8, 4)]
     assert texts(axes)[:2] == ["state of\nkeys 0 … 3", "state of\nkeys 0 … 7"]
     assert len(near) + 4 * 4 + 8 * 4 == 12 * 13 // 2  # all that is causal, once
+
+
+def test_an_aid_looks_the_same_in_all_panels():
+    rows = [
+        *recalls(systems=["RNN", "LSTM"]),
+        *recalls(kind="aid", aid="longer", systems=["RNN"]),
+        *recalls(kind="aid", aid="start", systems=["RNN", "LSTM"]),
+        *recalls(kind="aid", aid="curriculum", systems=["LSTM"]),
+    ]
+    figure = figures.aids(rows).figure
+    looks = [
+        {
+            line.get_label(): (line.get_color(), line.get_marker())
+            for line in axes.lines
+            if line.get_label()[0] != "_"
+        }
+        for axes in figure.axes
+    ]
+    assert looks[0].keys() == {"none", "longer", "start"}
+    assert looks[1].keys() == {"none", "start", "curriculum"}
+    assert all(looks[0][name] == looks[1][name] for name in ("none", "start"))
+    assert [mark.get_color() for mark in figure.legends[0].legend_handles] == CURVES[:4]

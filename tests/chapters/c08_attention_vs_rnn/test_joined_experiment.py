@@ -12,16 +12,13 @@ def some(task, distance=7, batch=11):
     return joined.drawn(task, torch.Generator().manual_seed(0), batch, distance)
 
 
-def test_the_first_of_two_different_symbols_is_asked_for():
+def test_what_is_asked_for():
     tokens, answer = some("first")
     for row, right in zip(tokens.tolist(), answer.tolist(), strict=True):
         symbols = [(i, token) for i, token in enumerate(row) if token < len(SYMBOLS)]
         (one, first), (two, second) = symbols
         assert first == right != second and 1 <= two - one <= 4
         assert len(row) - 1 - one == 7 and row[-1] == QUESTION
-
-
-def test_one_symbol_is_the_recall_of_the_part():
     tokens, answer = some("one")
     assert tokens.shape == (11, 8) and torch.equal(tokens[:, 0], answer)
 

@@ -10,15 +10,12 @@ asked = code_of("c08_attention_vs_rnn")
 N, D_K, D_V = 7, 5, 3
 
 
-def test_both_functions_are_the_librarys_delta_rule():
+def test_both_problems_are_the_librarys_delta_rule():
     q, k, v, beta = torch.randn(N, D_K), torch.randn(N, D_K) / 2, torch.randn(N, D_V), torch.rand(N)
     wanted = attend_delta(q, k, v, beta)
     torch.testing.assert_close(asked.corrected_2(q, k, v, beta), wanted)
     torch.testing.assert_close((q @ k.mT).tril() @ asked.corrected(k, v, beta), wanted)
     torch.testing.assert_close(q[-1] @ asked.delta_state(k, v, beta), wanted[-1])
-
-
-def test_the_gated_state_is_the_librarys():
     k, v, beta, gate = torch.randn(N, D_K) / 2, torch.randn(N, D_V), torch.rand(N), torch.rand(N)
     state = None
     for i in range(N):

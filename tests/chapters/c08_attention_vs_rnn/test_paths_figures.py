@@ -1,5 +1,4 @@
-"""Graphs as pictures: what is where, what is lit, what is computed when; and no line passes through a box
-that it does not belong to."""
+"""Graphs as pictures: what is where, lit and computed when; no line passes through another's box."""
 
 import io
 from itertools import pairwise
@@ -37,23 +36,14 @@ def test_rows_steps_and_places_by_hand():
     graph = chain()
     assert paths_figures.rows(graph) == ["input", "state"]
     due = paths_figures.steps(graph)
-    assert [due["input", i] for i in range(3)] == [0, 0, 0] and [due["state", i] for i in range(3)] == [
-        1,
-        2,
-        3,
-    ]
+    assert [due["input", i] for i in range(3)] == [0] * 3
+    assert [due["state", i] for i in range(3)] == [1, 2, 3]
     drawing = paths_figures.draw(graph)
     assert drawing.rows == ["input", "state"]
     assert boxes(drawing)["input", 2].place == (2, 0) and boxes(drawing)["state", 1].place == (1, RISE)
     assert all(box.round == (box.node[0] == "input") for box in drawing.boxes)
     assert {box.text for box in drawing.boxes} == {""} and {line.color for line in drawing.lines} == {PALE}
     assert lines(drawing).keys() == set(graph.edges)
-
-
-def test_steps_wait_for_the_last_of_what_they_need():
-    """Two ways to the same unit: the longer one counts."""
-    graph = networkx.DiGraph([(("x", 0), ("a", 0)), (("a", 0), ("b", 0)), (("x", 0), ("b", 0))])
-    assert paths_figures.steps(graph) == {("x", 0): 0, ("a", 0): 1, ("b", 0): 2}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -95,21 +85,11 @@ def test_a_path_is_lit_and_numbered_from_its_start():
     lit = {node: box.text for node, box in boxes(drawing).items() if box.ground == NOW}
     assert lit == {("input", 0): "0", ("state", 0): "1", ("state", 1): "2", ("state", 2): "3"}
     bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
-    assert bright == {
-        (("input", 0), ("state", 0)),
-        (("state", 0), ("state", 1)),
-        (("state", 1), ("state", 2)),
-    }
+    states = [("state", i) for i in range(3)]
+    assert bright == {(("input", 0), states[0]), *pairwise(states)}
     assert all(line.head for line in drawing.lines if line.color == NOW)
     assert [line.color for line in drawing.lines][-3:] == [NOW] * 3  # they lie above the others
     assert {box.text for box in drawing.boxes if box.ground != NOW} == {""}
-
-
-def test_the_ends_of_no_path_are_dashed():
-    graph = chain()
-    drawing = paths_figures.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
-    assert {node for node, box in boxes(drawing).items() if box.dashed} == {("input", 2), ("state", 0)}
-    assert NOW not in {box.ground for box in drawing.boxes}
 
 
 @pytest.mark.parametrize("wave", range(5))
@@ -124,13 +104,6 @@ def test_a_wave_colours_what_is_computed_now_before_and_later(wave):
     bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
     waited = {(("input", wave - 1), ("state", wave - 1)), (("state", wave - 2), ("state", wave - 1))}
     assert bright == waited & set(chain().edges)
-
-
-def test_in_two_ways_both_directions_go_at_once_and_meet_in_the_outputs():
-    graph = graph_of("BiRNN", N)
-    now = {node for node, box in boxes(paths_figures.draw(graph, wave=2)).items() if box.ground == NOW}
-    assert now == {("from the left", 1), ("from the right", N - 2)}
-    assert paths_figures.steps(graph)["output", 0] == N + 1
 
 
 def inside(point, center, margin):
@@ -185,49 +158,21 @@ def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
     assert (x, u) == (0, 1) and y == pytest.approx(RISE - SIDE / 2) and v == pytest.approx(SIDE / 2)
 
 
-@pytest.mark.parametrize(
-    "graph, error, words",
-    [
-        (None, TypeError, "must be a networkx.DiGraph, got NoneType"),
-        ("RNN", TypeError, "got str; make one with experiments.paths.network"),
-        (networkx.Graph(), TypeError, "got Graph"),
-        (networkx.DiGraph(), ValueError, r"nodes \(row, position\)"),
-        (networkx.DiGraph([(1, 2)]), ValueError, r"such as \('state', 3\), positions from 0, got \[1, 2\]"),
-        (networkx.DiGraph([(("a", -1), ("b", 0))]), ValueError, "positions from 0"),
-        (networkx.DiGraph([(("a", 0), ("b", "0"))]), ValueError, "positions from 0"),
-        (networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("a", 0))]), ValueError, "no circle"),
-        (
-            chain(13),
-            ValueError,
-            "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8",
-        ),
-        (
-            networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph),
-            ValueError,
-            "got 1 and 13",
-        ),
-        (networkx.path_graph([("row", 0), ("row", 1)], networkx.DiGraph), ValueError, "got 2 and 1"),
-    ],
-)
+@pytest.mark.parametrize("graph, error, words", [
+    (None, TypeError, "must be a networkx.DiGraph, got NoneType"),
+    ("RNN", TypeError, "got str; make one with experiments.paths.network"),
+    (networkx.Graph(), TypeError, "got Graph"), (networkx.DiGraph(), ValueError, r"nodes \(row, position\)"),
+    (networkx.DiGraph([(1, 2)]), ValueError, r"such as \('state', 3\), positions from 0, got \[1, 2\]"),
+    (networkx.DiGraph([(("a", -1), ("b", 0))]), ValueError, "positions from 0"),
+    (networkx.DiGraph([(("a", 0), ("b", "0"))]), ValueError, "positions from 0"),
+    (networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("a", 0))]), ValueError, "no circle"),
+    (chain(13), ValueError, "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8"),
+    (networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph), ValueError, "got 1 and 13"),
+    (networkx.path_graph([("row", 0), ("row", 1)], networkx.DiGraph), ValueError, "got 2 and 1"),
+])  # fmt: skip
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
     with pytest.raises(error, match=words):
         paths_figures.check(graph)
-
-
-def test_the_lengths_of_shortest_paths_are_told():
-    shortest = {name: paths_figures.shortest(graph_of(name, 8), 5, 2) for name in NETWORKS}
-    lengths = {name: paths_figures.length(path) for name, path in shortest.items()}
-    assert (
-        lengths["RNN"]
-        == lengths["causal self-attention"]
-        == lengths["linear attention, by doubling"]
-        == "no path"
-    )
-    assert (lengths["self-attention"], lengths["convolutions"], lengths["BiRNN"]) == (
-        "1 unit",
-        "7 units",
-        "5 units",
-    )
 
 
 def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_every_time():
@@ -241,3 +186,10 @@ def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_ev
         gif.seek(frame)
         times.append(gif.info["duration"])
     assert times == [paths_figures.FRAME_MS] * 3 + [paths_figures.LAST_MS]
+
+
+def test_the_ends_of_no_path_are_dashed():
+    graph = chain()
+    drawing = paths_figures.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
+    assert {node for node, box in boxes(drawing).items() if box.dashed} == {("input", 2), ("state", 0)}
+    assert NOW not in {box.ground for box in drawing.boxes}

@@ -1,5 +1,4 @@
-"""The distance explorer without a browser: its sequences, answers, accuracies and curves are those of the
-networks that it was given."""
+"""The distance explorer: its sequences, answers and curves are those of the networks that it was given."""
 
 import html
 import math
@@ -10,14 +9,6 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.chapters.c08_attention_vs_rnn import recall_explorer as module
-from lesson_lib.chapters.c08_attention_vs_rnn.recall_explorer import (
-    HEIGHT,
-    HIGH,
-    LEFT,
-    LOW,
-    WIDTH,
-    DistanceExplorer,
-)
 from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall, text
 from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller, gradients
@@ -49,7 +40,7 @@ class Errs(Knows):
 
 
 def explorer(*systems):
-    return DistanceExplorer({system: make(system) for system in systems or ("RNN", "attention")})
+    return module.DistanceExplorer({system: make(system) for system in systems or ("RNN", "attention")})
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
@@ -67,21 +58,8 @@ def test_the_sequence_is_written_whole_its_symbol_and_question_framed(distance):
     assert "".join(lines) == text(batch.tokens[0]) and max(map(len, lines)) <= module.LINE
     symbol = SYMBOLS[batch.answer.item()]
     assert written.startswith(f"<b>{symbol}</b>") and written.endswith("<i>?</i>")
-    assert (
-        f"The symbol was {symbol}, the question stands {distance} token{'s' * (distance > 1)} behind it."
-        in w.words()
-    )
-
-
-def test_the_same_place_of_the_sliders_is_the_same_sequence_and_another_is_another():
-    w, again = explorer("RNN"), explorer("RNN")
-    seen = set()
-    for w.sequence.value in range(module.SEQUENCES):
-        again.sequence.value = w.sequence.value
-        assert torch.equal(w.drawn().tokens, again.drawn().tokens)
-        seen.add(text(w.drawn().tokens[0]))
-    assert len(seen) == module.SEQUENCES == again.sequence.max + 1
-    assert len({line[0] for line in seen}) >= 6  # symbols
+    told = f"The symbol was {symbol}, the question stands {distance} token{'s' * (distance > 1)} behind it."
+    assert told in w.words()
 
 
 @pytest.mark.parametrize("system", ["LSTM", "attention"])
@@ -104,13 +82,13 @@ def test_answers_and_probabilities_are_the_networks(system):
 
 
 def test_it_says_who_is_right_and_how_often():
-    w = DistanceExplorer({"knows": make("RNN", Knows), "errs": make("RNN", Errs)})
+    w = module.DistanceExplorer({"knows": make("RNN", Knows), "errs": make("RNN", Errs)})
     for w.distance.value in (1, 30, 200):
         assert w.words().endswith("Right: knows. Wrong: errs.")
         assert w.accuracies() == {"knows": 1.0, "errs": 0.0}
         assert f"right, of {w.sequences()} others" in w.drawing.value
         assert re.findall(r"</svg>(\d\.\d\d)</td>", w.drawing.value) == ["1.00", "0.00"]
-    alone = DistanceExplorer({"errs": make("RNN", Errs)})
+    alone = module.DistanceExplorer({"errs": make("RNN", Errs)})
     assert "Right" not in alone.words() and alone.words().endswith("Wrong: errs.")
 
 
@@ -138,45 +116,25 @@ def test_a_curve_is_as_high_as_the_power_of_ten_of_each_gradient(distance):
     for points, answer in zip(curves(w.drawing.value), w.answers().values(), strict=True):
         xs, ys = zip(*points, strict=True)
         assert len(points) == distance + 1 and list(xs) == sorted(xs)
-        assert LEFT <= xs[0] and xs[-1] <= LEFT + WIDTH
-        powers = [max(LOW, math.log10(max(value, 1e-300))) for value in answer.gradients]
-        expected = [HEIGHT * (HIGH - power) / (HIGH - LOW) for power in powers]
+        assert module.LEFT <= xs[0] and xs[-1] <= module.LEFT + module.WIDTH
+        powers = [max(module.LOW, math.log10(max(value, 1e-300))) for value in answer.gradients]
+        expected = [module.HEIGHT * (module.HIGH - power) / (module.HIGH - module.LOW) for power in powers]
         assert_close(torch.tensor(ys), torch.tensor(expected), atol=0.06, rtol=0)
 
 
 def test_a_gradient_of_exactly_zero_lies_on_the_bottom_line():
     model = make("RNN")
     torch.nn.init.zeros_(model.read.weight)
-    w = DistanceExplorer({"deaf": model})
+    w = module.DistanceExplorer({"deaf": model})
     assert w.answers()["deaf"].gradients == [0.0] * 11
-    assert {y for _, y in curves(w.drawing.value)[0]} == {HEIGHT}
-    assert f"<td>below 1e{LOW}</td>" in w.drawing.value
+    assert {y for _, y in curves(w.drawing.value)[0]} == {module.HEIGHT}
+    assert f"<td>below 1e{module.LOW}</td>" in w.drawing.value
     assert w.still().png()  # no logarithm of 0
-
-
-def test_the_still_picture_has_a_curve_for_each_network():
-    w = explorer("RNN", "LSTM", "attention")
-    picture = w.still()
-    (axes,) = picture.figure.axes
-    for line, (name, answer) in zip(axes.lines, w.answers().items(), strict=True):
-        assert line.get_label() == name
-        assert list(line.get_ydata()) == pytest.approx([max(value, 10.0**LOW) for value in answer.gradients])
-    assert text(w.drawn().tokens[0]) in picture.caption and axes.get_yscale() == "log"
-
-
-def test_each_control_alone_moves_the_drawing_to_both_of_its_ends():
-    for name in ("distance", "sequence"):
-        w = explorer("attention")
-        control = getattr(w, name)
-        for end in (control.max, control.min):
-            before, moved = w.drawing.value, control.value != end
-            control.value = end
-            assert (w.drawing.value != before) == moved
 
 
 def test_names_are_escaped_and_curves_differ_by_more_than_colour():
     names = ["<i>&", "b", "c", "d", "e"]
-    w = DistanceExplorer({name: make("RNN") for name in names})
+    w = module.DistanceExplorer({name: make("RNN") for name in names})
     drawing = w.drawing.value
     assert "<i>&" not in drawing and html.escape("<i>&") in drawing
     dashes = re.findall(r'<polyline [^>]*stroke-dasharray="([^"]*)"', drawing)
@@ -185,10 +143,15 @@ def test_names_are_escaped_and_curves_differ_by_more_than_colour():
 
 
 def test_gradients_are_written_with_their_power_of_ten():
-    assert [module._power(value) for value in (0.0312, 2.0, 1e-20, 9e-21, 0.0)] == [
-        "3e-02",
-        "2e+00",
-        "1e-20",
-        "below 1e-20",
-        "below 1e-20",
-    ]
+    written = [module._power(value) for value in (0.0312, 2.0, 1e-20, 9e-21, 0.0)]
+    assert written == ["3e-02", "2e+00", "1e-20", "below 1e-20", "below 1e-20"]
+
+
+def test_each_place_of_the_slider_is_a_sequence_of_its_own_and_always_the_same():
+    w, again = explorer("RNN"), explorer("RNN")
+    seen = set()
+    for w.sequence.value in range(module.SEQUENCES):
+        again.sequence.value = w.sequence.value
+        assert torch.equal(w.drawn().tokens, again.drawn().tokens)
+        seen.add(text(w.drawn().tokens[0]))
+    assert len(seen) == module.SEQUENCES == again.sequence.max + 1 and len({line[0] for line in seen}) >= 6

@@ -1,5 +1,4 @@
-"""Part 08a: one head with nothing beside it, gates that are open at the start, and what the part says of the
-stored runs."""
+"""Part 08a: one head with nothing beside it, and gates that are open at the start."""
 
 import math
 
@@ -8,11 +7,9 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import remembering_figures
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments import remembering as trained
 from lesson_lib.chapters.c08_attention_vs_rnn.look_back import LookBack
 from lesson_lib.data.recall import draw
-from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.recurrent import Recurrent, State
 from tests import code_of
@@ -83,19 +80,6 @@ def stored(system, column="accuracy"):
     }  # fmt: skip
 
 
-def test_what_part_08a_says_of_the_stored_runs():
-    plain, opened, alone = map(stored, trained.RECIPE["systems"])
-    assert all(share > 0.85 if distance <= 10 else share < 0.2 for (distance, _), share in plain.items())
-    assert all(share > 0.99 for (distance, _), share in opened.items() if distance <= 50)
-    assert all(share < 0.9 for (distance, _), share in opened.items() if distance > 50)
-    assert min(alone.values()) > 0.99
-    carried = [asked["200"] for (distance, _), asked in stored("LSTM", "asked").items() if distance == 5]
-    assert [round(share, 2) for share in carried] == [1.0, 0.96, 0.74]
-    heard = stored("LSTM", "gradient")
-    assert heard[5, 0] == pytest.approx(0.005, abs=5e-4) and heard[200, 0] == pytest.approx(1e-38, rel=0.1)
-    assert min(stored("LSTM, gates open", "gradient").values()) > 0.03
-
-
 def test_rates_are_the_best_on_validation():
     rows = [row for row in results("remembering")["rows"] if row["kind"] == "rate"]
     for system, chosen in trained.RECIPE["lr"].items():
@@ -104,13 +88,3 @@ def test_rates_are_the_best_on_validation():
             for lr in trained.RECIPE["rates"]
         }
         assert max(means, key=means.get) == chosen
-
-
-def test_the_figures_of_08a_draw_the_cell_states_and_stored_runs():
-    texts = [text.get_text() for text in remembering_figures.cell().figure.axes[0].texts]
-    assert {"f", "i", "g", "o"} <= set(texts) and texts.count("×") == 3
-    (axes,) = remembering_figures.learned().figure.axes
-    assert [line.get_label() for line in axes.lines][:3] == trained.RECIPE["systems"]
-    assert list(axes.lines[-1].get_ydata()) == [1 / 8, 1 / 8]
-    picture = remembering_figures.states({"LSTM": to_device(torch.rand(3, 5)).cpu()}, "Bg?")
-    assert picture.caption.startswith("A row")

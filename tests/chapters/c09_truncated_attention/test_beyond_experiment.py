@@ -6,7 +6,6 @@ import torch
 from lesson_lib.chapters.c09_truncated_attention.experiments import beyond
 from lesson_lib.device import to_device
 from lesson_lib.experiments import recall, results
-from lesson_lib.models.recaller import Recaller
 
 
 @pytest.fixture
@@ -41,44 +40,12 @@ def test_two_sequences_that_differ_beyond_the_reach_get_the_same_answer():
     assert len({tuple(row) for row in seen.tolist()}) == 8
 
 
-@pytest.mark.parametrize("radius, layers", [(None, 1), (2, 1), (3, 2)])
-def test_a_few_steps(small, radius, layers):
-    model, history = beyond.train(radius, layers, 5, 1)
-    assert isinstance(model, Recaller) and not model.training
-    assert history.column("step") == [2, 3] and all(0 <= s <= 1 for s in history.column("score"))
-    begun, again = beyond.start(radius, layers, 1), beyond.train(radius, layers, 5, 1)[0]
-    assert any(not torch.equal(a, b) for a, b in zip(model.parameters(), begun.parameters(), strict=True))
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-    other = beyond.start(radius, layers, 2)
-    assert not torch.equal(begun.read.weight, other.read.weight)
-
-
 def test_with_and_without_the_curriculum(small, monkeypatch):
     asked, batches = [], recall.batches
     monkeypatch.setattr(recall, "batches", lambda *args: asked.append(args) or batches(4, 0))
     beyond.train(2, 1, 4)
     beyond.train(2, 1, 4, curriculum=False)
     assert asked == [(4, 0, 3), (4, 0, 0)]
-
-
-def test_a_training_ends_when_all_are_right(small, monkeypatch):
-    monkeypatch.setattr(recall, "accuracy", lambda *args, **options: 1.0)
-    assert beyond.train(2, 1, 4)[1].column("step") == [2]
-
-
-def test_each_number_of_layers_has_its_rate(small, monkeypatch, no_shape_hook):
-    rates = []
-    monkeypatch.setattr(beyond, "fit", lambda *args, lr, **options: rates.append(lr))
-    monkeypatch.setitem(
-        beyond.RECIPE,
-        "lr",
-        {"curriculum": {"1": 1.0, "2": 2.0, "4": 4.0}, "plain": {"1": 5.0, "2": 6.0, "4": 7.0}},
-    )
-    for layers in (1, 2, 3, 4, 9):
-        beyond.train(2, layers, 4)
-    beyond.train(2, 2, 4, curriculum=False)
-    beyond.train(2, 2, 4, lr=0.5)
-    assert rates == [1.0, 2.0, 2.0, 4.0, 4.0, 6.0, 0.5]
 
 
 def test_what_is_trained():
@@ -116,6 +83,20 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_middle_one():
             ]
             best = [rate for rate, score in zip(rates, scores, strict=True) if score > max(scores) - 1e-9]
             assert lr == (rates[1] if rates[1] in best else best[0]), (training, layers)
+
+
+def test_each_number_of_layers_has_its_rate(small, monkeypatch, no_shape_hook):
+    rates, chosen = (
+        [],
+        {"curriculum": {"1": 1.0, "2": 2.0, "4": 4.0}, "plain": {"1": 5.0, "2": 6.0, "4": 7.0}},
+    )
+    monkeypatch.setattr(beyond, "fit", lambda *args, lr, **options: rates.append(lr))
+    monkeypatch.setitem(beyond.RECIPE, "lr", chosen)
+    for layers in (1, 2, 3, 4, 9):
+        beyond.train(2, layers, 4)
+    beyond.train(2, 2, 4, curriculum=False)
+    beyond.train(2, 2, 4, lr=0.5)
+    assert rates == [1.0, 2.0, 2.0, 4.0, 4.0, 6.0, 0.5]
 
 
 @pytest.mark.parametrize("kind", ["point", "plain"])

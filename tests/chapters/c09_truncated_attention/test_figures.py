@@ -1,7 +1,4 @@
-"""The figures of lesson 09: phonemes and wrong frames, windows and the pieces that cover them, memory beyond
-what was measured."""
-
-from itertools import pairwise
+"""The figures of lesson 09: wrong frames, windows and the pieces that cover them, memory beyond the runs."""
 
 import pytest
 import torch
@@ -15,12 +12,6 @@ from lesson_lib.truncated import BLOCK, attend_window
 
 N, BANDS, D = 29, 40, 5
 NAMES = ("_", "a", "s", "tʃ")
-RADII = (0, 2, 5, None)
-
-
-def panels(picture):
-    """Axes that hold a drawing, without colour bars."""
-    return [axes for axes in picture.figure.axes if axes.get_label() != "<colorbar>"]
 
 
 def texts(axes):
@@ -52,17 +43,6 @@ def test_stretches_of_equal_labels_become_one():
     assert figures.segments(labels, NAMES) == [(0, 2, "s"), (2, 3, "_"), (3, 6, "a"), (6, 7, "s")]
 
 
-def test_phonemes_that_are_close_stand_on_several_lines_and_what_has_no_room_is_left_out():
-    labels = torch.arange(N * 20) % 2 + 1
-    above, _ = figures.utterance(torch.randn(N * 20, BANDS), labels, NAMES).figure.axes
-    lines = {}
-    for text in above.texts:
-        lines.setdefault(text.get_position()[1], []).append(text.get_position()[0])
-    total = 0.2 * N
-    assert all(b - a >= 0.022 * total for xs in lines.values() for a, b in pairwise(xs))
-    assert lines.keys() == {0.5, 1.5, 2.5} and len(above.texts) < N * 20
-
-
 def test_wrong_frames_are_marked_between_truth_and_guess():
     frames, labels = heard()
     guesses = labels.clone()
@@ -75,19 +55,9 @@ def test_wrong_frames_are_marked_between_truth_and_guess():
     assert (above.get_ylabel(), below.get_ylabel()) == ("spoken", "guessed")
 
 
-@pytest.mark.parametrize(
-    "n, radius, block",
-    [
-        (1, 0, 1),
-        (29, 0, 32),
-        (97, 3, 7),
-        (97, 7, 7),
-        (97, 11, 5),
-        (97, 50, 32),
-        (97, 200, 32),
-        (1000, 15, 32),
-    ],
-)
+@pytest.mark.parametrize("n, radius, block", [
+    (1, 0, 1), (29, 0, 32), (97, 3, 7), (97, 7, 7), (97, 11, 5), (97, 50, 32), (97, 200, 32), (1000, 15, 32),
+])  # fmt: skip
 def test_pieces_hold_each_query_once_and_all_that_it_may_see(n, radius, block):
     cut = figures.pieces(n, radius, block)
     assert [piece.start for piece in cut[1:]] == [piece.stop for piece in cut[:-1]]
@@ -110,13 +80,6 @@ def test_pieces_are_those_that_attend_window_computes(n, radius):
     counted = operations(lambda: attend_window(q, q, q, radius))
     assert counted == 2 * D * sum(piece.cells for piece in figures.pieces(n, radius, BLOCK))
     assert operations(lambda: attend(q, q, q)) == 2 * D * n * n
-
-
-def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
-    alone = [row for row in cost_rows() if row["kind"] == "window"]
-    for rows in (alone, cost_rows()):
-        axes = figures.costs(rows).figure.axes[0]
-        assert next(line for line in axes.lines if line.get_label() == "window").get_color() == CURVES[3]
 
 
 def test_the_caption_counts_what_is_computed_and_what_counts():
@@ -149,6 +112,13 @@ def test_dots_of_seeds_stand_over_their_radius_and_the_line_goes_through_their_m
     assert list(dots.get_ydata()) == [0.1, 0.5, 0.7, 0.4] and list(other.get_ydata()) == [0.25]
 
 
+def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
+    alone = [row for row in cost_rows() if row["kind"] == "window"]
+    for rows in (alone, cost_rows()):
+        axes = figures.costs(rows).figure.axes[0]
+        assert next(line for line in axes.lines if line.get_label() == "window").get_color() == CURVES[3]
+
+
 def test_receptive_fields_are_divided_by_their_maximum_and_say_how_far_they_reach():
     row = torch.zeros(11)
     row[3:6] = torch.tensor([2.0, 4.0, 1.0])
@@ -156,3 +126,8 @@ def test_receptive_fields_are_divided_by_their_maximum_and_say_how_far_they_reac
     shown = torch.tensor(first.images[0].get_array().filled(torch.nan).tolist(), device="cpu")[0]
     assert shown[3:6].tolist() == [0.5, 1.0, 0.25] and shown.isnan().sum() == 8
     assert texts(first) == ["−1 … +1"] and texts(second) == ["−4 … +6"]
+
+
+def panels(picture):
+    """Axes that hold a drawing, without colour bars."""
+    return [axes for axes in picture.figure.axes if axes.get_label() != "<colorbar>"]

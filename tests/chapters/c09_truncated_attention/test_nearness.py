@@ -55,21 +55,6 @@ def test_even_weights_by_hand():
     assert nearness.even(5, 10) == 1
 
 
-def test_a_short_run_makes_every_kind_of_row(monkeypatch):
-    monkeypatch.setenv("LESSON_STEPS", "quick")
-    small = speech.load("training")[:26:8]
-    monkeypatch.setattr(experiment.speech, "load", lambda split: small)
-    monkeypatch.setattr(experiment.windows, "near", lambda model, radius: [0.1, 0.2])
-    monkeypatch.setitem(experiment.RECIPE, "convolutions", [["depthwise", 5]])
-    monkeypatch.setitem(experiment.RECIPE, "rates", [1e-2])
-    monkeypatch.setitem(experiment.RECIPE, "kept", 1)
-    for name in ("radii", "hide"):
-        monkeypatch.setitem(experiment.RECIPE, name, experiment.RECIPE[name][:1])
-    kinds = [row["kind"] for row in experiment.run(0)]
-    assert set(kinds) == {"untrained", "hidden", "rate", "voice", "convolution", "heard"}
-    assert {row["kind"] for row in experiment.run(1)} == {"untrained", "hidden", "convolution", "heard"}
-
-
 def test_the_stored_rate_is_the_best_one():
     rows = [row for row in results("nearness")["rows"] if row["kind"] == "rate"]
     for kind, radius in experiment.RECIPE["convolutions"]:

@@ -64,12 +64,9 @@ def test_a_tone_lights_its_band():
         assert frames[50].argmax() == band
 
 
-def test_loudness_does_not_matter():
+def test_loudness_does_not_matter_and_silence_gives_no_nan():
     samples = torch.randn(3000)
     torch.testing.assert_close(speech.log_mel(samples), speech.log_mel(samples / 50), atol=1e-4, rtol=0)
-
-
-def test_silence_gives_the_floor_and_no_nan():
     frames = speech.log_mel(torch.zeros(1600))
     assert frames.isfinite().all() and frames.unique().numel() == 1
 
@@ -88,18 +85,13 @@ def test_two_channels_become_their_mean():
     torch.testing.assert_close(found, torch.full((1000,), 1000 / 2**15, device="cpu"))
 
 
-@pytest.mark.parametrize(
-    "recording, told",
-    [
-        ("nowhere.wav", "there is no file nowhere.wav"),
-        (b"", "no WAV file"),
-        (b"ID3 this is something else", "no WAV file.*save it as WAV, 16 bit, 16000 Hz"),
-        (wav([])[:30], "no WAV file"),
-        (wav([]), "holds 0 samples"),
-        (wav([1] * 399), "holds 399 samples, less than one frame"),
-        (wav([1] * 5000, rate=44_100), "44100 samples per second, and 16000 are needed.*ffmpeg"),
-    ],
-)
+@pytest.mark.parametrize("recording, told", [
+    ("nowhere.wav", "there is no file nowhere.wav"), (b"", "no WAV file"),
+    (b"ID3 this is something else", "no WAV file.*save it as WAV, 16 bit, 16000 Hz"),
+    (wav([])[:30], "no WAV file"), (wav([]), "holds 0 samples"),
+    (wav([1] * 399), "holds 399 samples, less than one frame"),
+    (wav([1] * 5000, rate=44_100), "44100 samples per second, and 16000 are needed.*ffmpeg"),
+])  # fmt: skip
 def test_what_is_no_recording_gets_a_sentence(recording, told):
     with pytest.raises(ValueError, match=told):
         speech.read_wav(recording)
@@ -132,13 +124,10 @@ class Tone:
         return numpy.sin(2000 * t).astype(numpy.float32), [(4000, "ˈa"), (6000, "b"), (8000, "")]
 
 
-def test_the_maker_labels_each_frame_with_what_is_spoken_at_its_centre(no_shape_hook):
+def test_the_maker_labels_frames_by_their_centres_and_adds_noise_below_the_voice(no_shape_hook):
     samples, labels = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     assert len(samples) == 0.6 * speech.RATE
     assert labels == ["_"] * 30 + ["a"] * 10 + ["b"] * 10 + ["_"] * 11, "a tenth of a second of silence first"
-
-
-def test_the_maker_adds_noise_below_the_voice(no_shape_hook):
     samples, _ = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     noise, voice = samples[:1600].std(), samples[1600:8000].std()
     assert 0.02 < noise / voice < 0.4

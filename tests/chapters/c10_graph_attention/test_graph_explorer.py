@@ -1,5 +1,4 @@
-"""The graph explorer without a browser: what it tells and draws is what the model gives on the graph with
-those edges that are left."""
+"""The graph explorer tells and draws what the model gives on the edges that are left."""
 
 import html
 import re
@@ -160,23 +159,6 @@ def test_others_whose_class_changes_are_named():
     assert w.words().endswith("No other node changes its class.")
     w.before = w.before._replace(probabilities=1 - w.now.probabilities)  # of two classes: all change
     assert w.words().endswith("Other nodes whose class changes: 0, 1, 2, 3, 4, 5, 6, 7 and 25 more.")
-
-
-def test_each_control_alone_moves_the_drawing_once(monkeypatch):
-    w, drawn = explorer(), []
-    draw = w.draw
-    monkeypatch.setattr(w, "draw", lambda: drawn.append(1) or draw())
-    for move in (
-        lambda: setattr(w.node, "value", 9),
-        lambda: setattr(w.head, "index", 2),
-        lambda: setattr(w.edge, "index", 1),
-        w.cut.click,
-        w.back.click,
-    ):
-        before = w.drawing.value
-        drawn.clear()
-        move()
-        assert w.drawing.value != before and len(drawn) == 1
 
 
 def test_names_of_classes_are_escaped():

@@ -7,12 +7,11 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import arena_figures, lra
+from lesson_lib.chapters.c11_efficient_attention import lra
 from lesson_lib.chapters.c11_efficient_attention.arena import (
     WindowAndGlobal,
     window_and_global,
 )
-from lesson_lib.chapters.c11_efficient_attention.experiments import arena
 from lesson_lib.device import device
 from lesson_lib.efficient import RandomFeatures
 from lesson_lib.linear import attend_linear
@@ -22,29 +21,17 @@ from tests import code_of
 asked = code_of("c11_efficient_attention")
 
 
-def test_the_published_means_are_the_papers():
+def test_the_published_means_are_the_papers_sorted_and_over_the_tasks_that_are_named():
     assert {kind: round(mean, 2) for kind, mean in lra.means().items()} == {
         "BigBird": 55.01, "Transformer": 54.39, "Longformer": 53.46, "Synthesizer": 52.88, "Sinkhorn": 51.48,
         "Performer": 51.41, "Linformer": 51.36, "Sparse": 51.24, "Reformer": 50.67, "Linear": 50.55,
         "Local": 46.06,
     }  # fmt: skip
-    # the paper prints 51.39 for Sinkhorn; its five accuracies have the mean 51.476
-
-
-def test_means_are_sorted_and_over_the_tasks_that_are_named():
     found = lra.means(["Pathfinder"])
     assert next(iter(found)) == "Performer" and found["Performer"] == 77.05 and len(found) == 11
     assert list(found.values()) == sorted(found.values(), reverse=True)
     assert lra.means(("ListOps", "Text"))["Local"] == pytest.approx((15.82 + 52.98) / 2)
-
-
-def test_what_the_part_says_of_the_published_arena():
-    winner = {some: next(iter(lra.means(some))) for some in lra.choices()}
-    assert len(set(winner.values())) == 7
-    assert sum(name == "BigBird" for name in winner.values()) == 12
-    assert "BigBird" not in {winner[task,] for task in lra.TASKS}
-    assert winner["ListOps", "Text", "Retrieval", "Image"] == "Transformer"
-    assert winner["Text", "Retrieval", "Image", "Pathfinder"] == "Sparse"
+    # the paper prints 51.39 for Sinkhorn; its five accuracies have the mean 51.476
 
 
 @pytest.mark.parametrize("n, radius, n_global", [(7, 2, 3), (5, 0, 1), (3, 4, 0), (2, 1, 5)])
@@ -69,14 +56,8 @@ def test_the_attention_with_a_global_token_is_attend_with_its_mask():
 
 def test_its_second_problem_is_causal_and_its_token_stands_anywhere():
     assert torch.equal(asked.with_global_2(7, 2, 0), asked.with_global(7, 2, 1) & causal(7))
-    assert asked.with_global_2(6, 0, 3).int().tolist() == [
-        [1, 0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 0, 0],
-        [0, 0, 1, 0, 0, 0],
-        [1, 1, 1, 1, 0, 0],
-        [0, 0, 0, 1, 1, 0],
-        [0, 0, 0, 1, 0, 1],
-    ]
+    rows = asked.with_global_2(6, 0, 3).int().tolist()
+    assert ["".join(map(str, row)) for row in rows] == "100000 010000 001000 111100 000110 000101".split()
 
 
 def test_the_features_are_the_librarys():
@@ -109,29 +90,3 @@ def test_an_output_of_random_features_is_not_right_on_average():
     maps = [RandomFeatures(16, 64, seed=seed).to("cpu") for seed in range(100)]
     mean = torch.stack([attend_linear(q, k, v, phi=phi) for phi in maps]).mean(0)
     assert (mean - exact).norm() > 0.3 * exact.norm()
-
-
-def test_the_stored_arena_is_read_by_kind_and_task():
-    found = arena_figures.reached()
-    assert list(found) == list(arena.KINDS) and tuple(found["full"]) == arena_figures.TASKS
-    assert arena_figures.TASKS == ("pairs", "digits", "text", "listops")
-    assert all(len(seeds) == 3 for of in found.values() for seeds in of.values())
-    assert found["full"]["pairs"] == [0.9756, 0.9834, 0.9717]
-    assert 0.1 < arena_figures.guessed()["pairs"] < 0.15
-
-
-def test_without_pairs_low_rank_wins_and_with_them_full_attention():
-    for left_out in (None, "digits", "text", "listops"):
-        assert next(iter(arena_figures.without(left_out))) == "full"
-    found = arena_figures.without("pairs")
-    assert next(iter(found)) == "low rank" and list(found.values()) == sorted(found.values(), reverse=True)
-    by_hand = sum(
-        sum(arena_figures.reached()["low rank"][task]) / 3 for task in ("digits", "text", "listops")
-    )
-    assert found["low rank"] == pytest.approx(by_hand / 3)
-
-
-def test_the_bars_have_a_panel_for_each_task():
-    picture = arena_figures.bars()
-    assert [axes.get_title("left") for axes in picture.figure.axes] == list(arena_figures.TASKS)
-    assert "Pairs" in picture.alt and "Dotted" in picture.caption

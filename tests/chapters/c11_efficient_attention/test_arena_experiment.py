@@ -18,14 +18,10 @@ def generator(seed=0):
 
 @pytest.fixture
 def small(monkeypatch):
-    for name, value in {
-        "d_model": 12,
-        "n_heads": 3,
-        "batch": 5,
-        "validation": 7,
-        "test": 11,
-        "looks": 2,
-    }.items():
+    values = {
+        "d_model": 12, "n_heads": 3, "batch": 5, "validation": 7, "test": 11, "looks": 2,
+    }  # fmt: skip
+    for name, value in values.items():
         monkeypatch.setitem(arena.RECIPE, name, value)
     for name in ("steps", "rate_steps"):
         monkeypatch.setitem(arena.RECIPE, name, dict.fromkeys(arena.TASKS, 5 if name == "steps" else 3))
@@ -59,7 +55,7 @@ def test_pairs_ask_for_a_value_that_stands_beside_its_key():
         assert order == sorted(range(len(known)), key=lambda i: known[i])
 
 
-def test_digits_are_pictures_of_their_split():
+def test_digits_are_pictures_of_their_split_and_expressions_have_their_value():
     """The canvas is drawn row after row, each pixel a number of sixteenths, and its picture is one of the
     split."""
     for split in arena.SPLITS:
@@ -71,9 +67,6 @@ def test_digits_are_pictures_of_their_split():
         arena.draw("digits", "test", 7, generator(5)).tokens,
         arena.draw("digits", "training", 7, generator(5)).tokens,
     )
-
-
-def test_expressions_have_their_value():
     tokens, answer = arena.draw("listops", "test", 13, generator(2))
     assert [listops.value(listops.text(row)) for row in tokens] == answer.tolist()
 
@@ -103,11 +96,8 @@ def test_accuracy_counts_right_answers():
 
 def test_the_guess_is_the_most_frequent_class_of_the_training(monkeypatch):
     answers = {"training": [1, 1, 2], "test": [1, 0, 2, 2, 1]}
-    monkeypatch.setattr(
-        arena,
-        "draw",
-        lambda task, split, *_: arena.Labelled(None, torch.tensor(answers[split], device="cpu")),
-    )
+    cpu = {split: torch.tensor(answer, device="cpu") for split, answer in answers.items()}
+    monkeypatch.setattr(arena, "draw", lambda task, split, *_: arena.Labelled(None, cpu[split]))
     assert arena.guess("pairs") == pytest.approx(2 / 5)
 
 
@@ -122,35 +112,6 @@ def test_training_makes_the_network_of_its_task_and_is_the_same_twice(small, kin
     assert not torch.equal(model.out.weight, other.out.weight)
 
 
-def test_the_sizes_of_the_recipe_arrive(small, monkeypatch):
-    for name, value in {"radius": 3, "rank": 5, "n_features": 7, "n_layers": 1}.items():
-        monkeypatch.setitem(arena.RECIPE, name, value)
-    window, low, features = (
-        arena.train("pairs", kind, steps=1)[0].layers for kind in ("window", "low rank", "random features")
-    )
-    assert len(window) == 1 and window[0].attention.attention.radius == 3
-    assert low[0].attention.attention.function.mix_keys.shape == (5, 33)
-    assert features[0].attention.attention.function.phi.n_features == 7
-
-
-def test_rows(small):
-    row = arena.make("point", task="pairs", attention="low rank", seed=2)
-    assert (row["kind"], row["seed"], row["steps"]) == ("point", 2, 5)
-    assert row["lr"] == arena.RECIPE["lr"]["pairs"]["low rank"] and row["best_step"] in (2, 4, 5)
-    model = arena.train("pairs", "low rank", 2)[0]
-    assert row["parameters"] == sum(p.numel() for p in model.parameters())
-    assert row["accuracy"] == pytest.approx(arena.accuracy(model, "pairs", seed=2), abs=1e-4)
-    assert row["validation_accuracy"] == pytest.approx(
-        arena.accuracy(model, "pairs", split="validation"), abs=1e-4
-    )
-    rated = arena.make("rate", task="digits", attention="full", lr=0.5)
-    assert (rated["kind"], rated["lr"], rated["steps"], rated["seed"]) == ("rate", 0.5, 3, 0)
-    assert arena.make("guess", task="digits", seed=1)["accuracy"] == pytest.approx(
-        arena.guess("digits", 1), abs=1e-4
-    )
-    assert arena.make("dropped", task="connected", attention="full", seed=1)["kind"] == "dropped"
-
-
 def test_a_rate_at_which_the_loss_breaks_scores_0(small, monkeypatch):
     monkeypatch.setattr(arena.arena, "loss", lambda model, batch: model(batch.tokens).sum() * torch.nan)
     row = arena.make("rate", task="pairs", attention="linear", lr=0.5)
@@ -158,15 +119,6 @@ def test_a_rate_at_which_the_loss_breaks_scores_0(small, monkeypatch):
     monkeypatch.setattr(arena, "fit", lambda *args, **options: recall.pairs(generator(), 0, 1))
     with pytest.raises(ValueError, match="batch must be"):
         arena.make("rate", task="pairs", attention="linear", lr=0.5)
-
-
-@pytest.mark.parametrize("attention", ["window", arena.WITH_TABLE])
-def test_a_cost_is_measured(small, monkeypatch, attention):
-    monkeypatch.setitem(arena.RECIPE, "cost", {"sizes": [37], "batch": 2, "steps": 1})
-    row = arena.make("cost", attention=attention, n=37, seed=1)
-    assert (row["kind"], row["attention"], row["n"], row["seed"]) == ("cost", attention, 37, 1)
-    assert row["steps_per_s"] > 0 and row["mib"] > 0
-    assert row["mib"] == arena.make("cost", attention=attention, n=37, seed=1)["mib"]
 
 
 def test_the_held_table_adds_its_numbers_and_changes_none(small):
@@ -186,14 +138,11 @@ def point(attention, task, accuracy, **more):
     return {"kind": "point", "attention": attention, "task": task, "accuracy": accuracy} | more
 
 
-def test_the_table_holds_means():
+def test_the_table_holds_means_and_costs_are_medians():
     rows = [point(kind, "pairs", 0.5) for kind in KINDS] + [point("linear", "pairs", 0.9), {"kind": "rate"}]
     assert arena.table(rows) == {
         kind: {"pairs": pytest.approx(0.7 if kind == "linear" else 0.5)} for kind in KINDS
     }
-
-
-def test_costs_are_medians():
     rows = [
         {"kind": "cost", "attention": "full", "n": 5, "steps_per_s": speed, "mib": mib}
         for speed, mib in ((1.0, 4.0), (3.0, 4.0), (2.0, 5.0))

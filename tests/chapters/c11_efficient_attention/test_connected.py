@@ -4,16 +4,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from lesson_lib.chapters.c11_efficient_attention.connected import (
-    EMPTY,
-    END,
-    KINDS,
-    PATH,
-    SIZES,
-    draw,
-    joined,
-    picture,
-)
+from lesson_lib.chapters.c11_efficient_attention import connected
 
 
 def generator(seed=0):
@@ -22,7 +13,7 @@ def generator(seed=0):
 
 def filled(tokens, size):
     """The patches of one picture by a flood fill of our own: sets of (row, column)."""
-    todo = {divmod(i, size) for i, kind in enumerate(tokens) if kind != EMPTY}
+    todo = {divmod(i, size) for i, kind in enumerate(tokens) if kind != connected.EMPTY}
     patches = []
     while todo:
         patch, edge = set(), [todo.pop()]
@@ -38,15 +29,16 @@ def filled(tokens, size):
 
 @pytest.mark.parametrize("size", [8, 11, 12, 16, 23])
 def test_the_answers_are_those_of_a_flood_fill_and_the_paths_are_thin(size):
-    tokens, answer = draw(generator(size), 61, size=size)
+    tokens, answer = connected.draw(generator(size), 61, size=size)
     assert tokens.shape == (61, size * size) and tokens.dtype == torch.long and tokens.device.type == "cpu"
     assert answer.shape == (61,) and answer.device.type == "cpu" and set(answer.tolist()) == {0, 1}
     for row, label in zip(tokens, answer.tolist(), strict=True):
         pixels = row.tolist()
-        assert set(pixels) == {EMPTY, PATH, END} and pixels.count(END) == 2
+        assert set(pixels) == {connected.EMPTY, connected.PATH, connected.END}
+        assert pixels.count(connected.END) == 2
         patches = filled(pixels, size)
-        ends = [divmod(i, size) for i, kind in enumerate(pixels) if kind == END]
-        assert label == any(set(ends) <= patch for patch in patches) == joined(row)
+        ends = [divmod(i, size) for i, kind in enumerate(pixels) if kind == connected.END]
+        assert label == any(set(ends) <= patch for patch in patches) == connected.joined(row)
         lengths = sorted(map(len, patches))
         assert len(lengths) == 4, "two long paths, two short ones"
         assert max(2, size // 4) <= lengths[0] and lengths[1] <= size // 2
@@ -59,12 +51,12 @@ def test_the_answers_are_those_of_a_flood_fill_and_the_paths_are_thin(size):
 
 def test_yes_and_no_are_equally_likely_and_nothing_countable_tells_them_apart():
     size = 12
-    tokens, answer = draw(generator(3), 6000, size=size)
+    tokens, answer = connected.draw(generator(3), 6000, size=size)
     yes = answer.bool()
     assert abs(yes.double().mean() - 0.5) < 0.03  # four standard errors
-    count = (tokens == PATH).sum(1).double()
+    count = (tokens == connected.PATH).sum(1).double()
     assert abs(count[yes].mean() - count[~yes].mean()) < 4 * count.std() * (4 / 6000) ** 0.5
-    ends = (tokens == END).nonzero()[:, 1].reshape(-1, 2)
+    ends = (tokens == connected.END).nonzero()[:, 1].reshape(-1, 2)
     apart = (ends // size).diff().abs() + (ends % size).diff().abs()
     features = torch.cat([count[:, None], apart, (apart - 8).abs()], 1).double().numpy()
     features = (features - features.mean(0)) / features.std(0)
@@ -77,8 +69,8 @@ def test_yes_and_no_are_equally_likely_and_nothing_countable_tells_them_apart():
 def test_both_answers_come_from_the_same_distances():
     going, apart, answers = generator(8), [], []
     for _ in range(4):
-        tokens, answer = draw(going, 5000)
-        ends = (tokens == END).nonzero()[:, 1].reshape(-1, 2)
+        tokens, answer = connected.draw(going, 5000)
+        ends = (tokens == connected.END).nonzero()[:, 1].reshape(-1, 2)
         apart.append(((ends // 12).diff().abs() + (ends % 12).diff().abs())[:, 0])
         answers.append(answer)
     apart, answers = torch.cat(apart), torch.cat(answers)
@@ -90,47 +82,39 @@ def test_both_answers_come_from_the_same_distances():
 
 
 def test_every_pixel_may_be_an_end_and_no_picture_comes_twice():
-    tokens = draw(generator(4), 6000, size=8).tokens
-    assert ((tokens == END).sum(0) > 0).all()
+    tokens = connected.draw(generator(4), 6000, size=8).tokens
+    assert ((tokens == connected.END).sum(0) > 0).all()
     assert len(tokens.unique(dim=0)) == 6000
 
 
 def test_a_batch_of_one_and_the_sizes_at_both_ends():
-    assert draw(generator(), 1).tokens.shape == (1, 144)
-    for size in (SIZES.start, SIZES.stop - 1):
-        row, label = (x[0] for x in draw(generator(), 1, size=size))
-        assert picture(row).shape == (size, size) and joined(row) == bool(label)
-    assert KINDS == 3
+    assert connected.draw(generator(), 1).tokens.shape == (1, 144)
+    for size in (connected.SIZES.start, connected.SIZES.stop - 1):
+        row, label = (x[0] for x in connected.draw(generator(), 1, size=size))
+        assert connected.picture(row).shape == (size, size) and connected.joined(row) == bool(label)
+    assert connected.KINDS == 3
 
 
-RING = [
-    [1, 1, 1, 0],
-    [2, 0, 1, 0],
-    [0, 0, 1, 0],
-    [2, 1, 1, 0],
-]
+RING = [[1, 1, 1, 0], [2, 0, 1, 0], [0, 0, 1, 0], [2, 1, 1, 0]]
 
 
 def test_joined_by_hand():
     ring = torch.tensor(RING)
-    assert joined(ring.flatten())
+    assert connected.joined(ring.flatten())
     cut = ring.clone()
     cut[2, 2] = 0
-    assert not joined(cut.flatten())
+    assert not connected.joined(cut.flatten())
     corner = torch.tensor([[2, 1, 0], [0, 0, 1], [0, 0, 2]])
-    assert not joined(corner.flatten()), "where only corners meet, nothing is joined"
-    assert joined(torch.tensor([2, 2, 0, 0])), "neighbours are joined without a path"
+    assert not connected.joined(corner.flatten()), "where only corners meet, nothing is joined"
+    assert connected.joined(torch.tensor([2, 2, 0, 0])), "neighbours are joined without a path"
 
 
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (lambda: draw(generator(), 0), "batch must be a whole number >= 1, got 0"),
-        (lambda: draw(generator(), 3, size=33), "got 33"),
-        (lambda: picture(torch.zeros(2, 4).long()), r"got \(2, 4\); of a batch take tokens\[0\]"),
-        (lambda: joined(torch.tensor([2, 2, -1, 0])), r"got -1 \.\.\. 2"),
-    ],
-)
+@pytest.mark.parametrize("call, said", [
+    (lambda: connected.draw(generator(), 0), "batch must be a whole number >= 1, got 0"),
+    (lambda: connected.draw(generator(), 3, size=33), "got 33"),
+    (lambda: connected.picture(torch.zeros(2, 4).long()), r"got \(2, 4\); of a batch take tokens\[0\]"),
+    (lambda: connected.joined(torch.tensor([2, 2, -1, 0])), r"got -1 \.\.\. 2"),
+])  # fmt: skip
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()

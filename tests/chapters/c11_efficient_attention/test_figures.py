@@ -15,21 +15,10 @@ from lesson_lib.charts.picture import CURVES, STYLE
 from lesson_lib.masks import window
 
 KINDS = ("full", "window", "linear", "low rank", "random features")
-TASKS = ("pairs", "digits", "text")
 
 
 def legend(picture):
     return [text.get_text() for box in picture.figure.legends for text in box.get_texts()]
-
-
-def accuracies(kinds=KINDS):
-    """The k-th kind has (k + 1) / 10 on all tasks, and two seeds more, a tenth up and down on the
-    first task."""
-    return {
-        kind: {task: [(k + 1) / 10 + (0.1 * up if task == "pairs" else 0) for up in (0, 1,
-        -1)] for task in TASKS}
-        for k, kind in enumerate(kinds)
-    }  # fmt: skip
 
 
 def ring_rows(repeats=(0.0,)):
@@ -38,36 +27,6 @@ def ring_rows(repeats=(0.0,)):
         "mib": (tokens / p) * (3 if backward else 1) + more, "seconds": 1.0}
         for p in (1, 2, 5) for tokens in (700, 1100) for backward in (False, True) for more in repeats
     ]  # fmt: skip
-
-
-def every():
-    """Pages on which a text stands where it was computed to stand."""
-    return {
-        "seen_patterns": figures.seen_patterns({"window": window(7, 2)}),
-        "tile_order": figures.tile_order(7, 2, causal=True, step=3),
-        "ring_rounds": figures.ring_rounds(3),
-        "errors": figures.errors({"a": [(2, [0.5, 0.25]), (4, [0.125])]}, xlabel="features", slope=-0.5),
-        "arena_plane": figures.arena_plane(
-            accuracies(), dict.fromkeys(KINDS, 3.0), dict.fromkeys(KINDS, 7.0)
-        ),
-    }
-
-
-def test_nothing_on_the_drawn_pages_leaves_the_page_or_covers_other_text():
-    for name, picture in every().items():
-        with rc_context(STYLE):
-            picture.figure.draw_without_rendering()
-        page = picture.figure.bbox
-        shown = [text for axes in picture.figure.axes for text in axes.texts if text.get_text()]
-        ends = [Text.get_window_extent(text) for text in shown]
-        for text, end in zip(shown, ends, strict=True):
-            assert page.x0 <= end.x0 and end.x1 <= page.x1, (name, text.get_text())
-            assert page.y0 <= end.y0 and end.y1 <= page.y1, (name, text.get_text())
-        for i, one in enumerate(ends):
-            for j, other in enumerate(ends[:i]):
-                across = min(one.x1, other.x1) - max(one.x0, other.x0)
-                up = min(one.y1, other.y1) - max(one.y0, other.y0)
-                assert min(across, up) < 3, (name, shown[i].get_text(), shown[j].get_text())
 
 
 def test_nine_tenths_of_the_squares_are_marked():
@@ -102,14 +61,6 @@ def test_the_ring_should_fall_as_one_over_its_processes_from_two_on():
     assert len(dashed) == 4 and [704, 352, 140.8] in [pytest.approx(ys) for ys in dashed]
 
 
-def test_each_query_head_is_joined_to_the_keys_that_it_uses():
-    panels = figures.shared_heads(6, [6, 2, 1]).figure.axes
-    for axes, count in zip(panels, (6, 2, 1), strict=True):
-        ends = {line.get_xdata()[0]: line.get_xdata()[1] for line in axes.lines}
-        keys = [(k + 0.5) * 6 / count - 0.5 for k in range(count)]
-        assert ends == {head: keys[head * count // 6] for head in range(6)}
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n, tile", [(1, 1), (7, 7), (7, 11), (13, 3), (29, 5)])
 def test_tiles_are_those_that_attend_tiles_computes_in_its_order(monkeypatch, n, tile, causal):
@@ -127,6 +78,44 @@ def test_tiles_are_those_that_attend_tiles_computes_in_its_order(monkeypatch, n,
     assert seen == wanted  # of a causal tile, keys behind the last query are cut off
 
 
+def accuracies():
+    """The k-th kind has (k + 1) / 10 on all tasks, two seeds more a tenth up and down on the first task."""
+    ups = {"pairs": (0, 0.1, -0.1), "digits": (0, 0, 0), "text": (0, 0, 0)}
+    return {
+        kind: {task: [(k + 1) / 10 + up for up in ups[task]] for task in ups} for k, kind in enumerate(KINDS)
+    }
+
+
+def every():
+    """Pages on which a text stands where it was computed to stand."""
+    return {
+        "seen_patterns": figures.seen_patterns({"window": window(7, 2)}),
+        "tile_order": figures.tile_order(7, 2, causal=True, step=3),
+        "ring_rounds": figures.ring_rounds(3),
+        "errors": figures.errors({"a": [(2, [0.5, 0.25]), (4, [0.125])]}, xlabel="features", slope=-0.5),
+        "arena_plane": figures.arena_plane(
+            accuracies(), dict.fromkeys(KINDS, 3.0), dict.fromkeys(KINDS, 7.0)
+        ),
+    }
+
+
+def test_nothing_on_the_drawn_pages_leaves_the_page_or_covers_other_text():
+    for name, picture in every().items():
+        with rc_context(STYLE):
+            picture.figure.draw_without_rendering()
+        page = picture.figure.bbox
+        shown = [text for axes in picture.figure.axes for text in axes.texts if text.get_text()]
+        ends = [Text.get_window_extent(text) for text in shown]
+        for text, end in zip(shown, ends, strict=True):
+            assert page.x0 <= end.x0 and end.x1 <= page.x1, (name, text.get_text())
+            assert page.y0 <= end.y0 and end.y1 <= page.y1, (name, text.get_text())
+        for i, one in enumerate(ends):
+            for j, other in enumerate(ends[:i]):
+                across = min(one.x1, other.x1) - max(one.x0, other.x0)
+                up = min(one.y1, other.y1) - max(one.y0, other.y0)
+                assert min(across, up) < 3, (name, shown[i].get_text(), shown[j].get_text())
+
+
 @pytest.mark.parametrize("spread", [0.02, 0.3, 1.0])
 def test_names_in_the_plane_cover_neither_each_other_nor_another_circle(spread):
     speed = {kind: 10 * (1 + spread * k) for k, kind in enumerate(KINDS)}
@@ -142,29 +131,3 @@ def test_names_in_the_plane_cover_neither_each_other_nor_another_circle(spread):
             assert math.dist((x, y), near) > reach - 2
     for i, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:i])
-
-
-def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
-    some = {"low rank": accuracies()["low rank"], "mine": accuracies()["full"]}
-    (axes,) = figures.arena_plane(some, dict.fromkeys(some, 2.0), dict.fromkeys(some, 5.0)).figure.axes
-    colours = {
-        c.get_label(): to_rgb(c.get_facecolor()[0][:3]) for c in axes.collections if c.get_label() in some
-    }
-    assert colours == {"low rank": pytest.approx(to_rgb(CURVES[3])), "mine": pytest.approx(to_rgb(CURVES[5]))}
-
-
-def test_what_part_11b_says_of_shared_keys():
-    """Half the cache costs 1.2 % more bits, a quarter 1.6 %; the two overlap."""
-    from lesson_lib.chapters.c11_efficient_attention.experiments import shared_keys
-    from lesson_lib.experiments import results
-
-    rows = results("shared_keys")["rows"]
-    means = shared_keys.means(rows)
-    more = [100 * (means[heads, 256] / means[4, 256] - 1) for heads in (2, 1)]
-    assert [round(share, 1) for share in more] == [1.2, 1.6]
-    assert round(100 * (means[1, 304] / means[4, 256] - 1), 1) == 1.4  # with wider layers
-    of = {
-        heads: [row["bits"] for row in rows if row["kind"] == "trained" and row["n_key_heads"] == heads]
-        for heads in (4, 2, 1)
-    }
-    assert max(of[4]) < min(of[2] + of[1]) and min(of[1]) < max(of[2])

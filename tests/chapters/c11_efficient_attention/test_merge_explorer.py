@@ -5,7 +5,6 @@ import re
 import pytest
 import torch
 
-from lesson_lib.chapters.c11_efficient_attention.machines_figures import lever
 from lesson_lib.chapters.c11_efficient_attention.merge_explorer import MergeExplorer
 from lesson_lib.efficient import Partial, merge
 
@@ -31,15 +30,3 @@ def test_a_stone_is_as_large_as_its_sum():
     explorer.sum.value = 16
     areas = [float(side) ** 2 for side in re.findall(r'rect [^>]*width="([\d.]+)"', explorer.drawing.value)]
     assert areas[1] / areas[0] == pytest.approx(4, rel=0.01)
-
-
-def test_its_still_picture_is_the_first_state():
-    data, metadata = MergeExplorer()._repr_mimebundle_()
-    assert data["text/plain"] == metadata["image/png"]["alt"]
-    assert "A at 17.5 with a sum of 4, B at 40 with a sum of 12. It balances at 34.38." in data["text/plain"]
-
-
-def test_a_lever_of_one_part_balances_below_it():
-    picture = lever({"A": (20.0, 3.0)}, most=60)
-    (mark,) = [line for line in picture.figure.axes[0].lines if line.get_marker() == "^"]
-    assert mark.get_xdata()[0] == pytest.approx(0.4 + 20 * 6.2 / 60)

@@ -97,19 +97,16 @@ def test_the_real_passages_hide_their_names_and_keep_to_the_alphabet():
     assert data.HIDDEN in str(data.texts("test"))
 
 
-@pytest.mark.parametrize(
-    "raw, expected",
-    [
-        (">>> import numpy as np", ">>> import *** as ***"),
-        ("G = nx.path_graph(3); np.nx_inp", "G = ***.path_graph(3); ***.***_inp"),
-        ("from scikit-learn, SciPy and NumPy", "from ***, *** and ***"),
-        ("to_networkx_graph, numpydoc", "to_***_graph, ***doc"),
-        ("sp.linalg, sparse, spline", "***.linalg, sparse, spline"),
-        ("plt.show(), mpl_toolkits, matplotlib", "***.show(), ***_toolkits, ***"),
-        ("input, inp, snp, 2np, pandas", "input, inp, snp, 2np, ***"),
-        ("torch.Tensor, pytorch", "***.Tensor, ***"),
-    ],
-)
+@pytest.mark.parametrize("raw, expected", [
+    (">>> import numpy as np", ">>> import *** as ***"),
+    ("G = nx.path_graph(3); np.nx_inp", "G = ***.path_graph(3); ***.***_inp"),
+    ("from scikit-learn, SciPy and NumPy", "from ***, *** and ***"),
+    ("to_networkx_graph, numpydoc", "to_***_graph, ***doc"),
+    ("sp.linalg, sparse, spline", "***.linalg, sparse, spline"),
+    ("plt.show(), mpl_toolkits, matplotlib", "***.show(), ***_toolkits, ***"),
+    ("input, inp, snp, 2np, pandas", "input, inp, snp, 2np, ***"),
+    ("torch.Tensor, pytorch", "***.Tensor, ***"),
+])  # fmt: skip
 def test_names_are_hidden_and_words_that_hold_a_short_one_are_not(raw, expected):
     assert data.hide(raw) == expected
 
@@ -126,15 +123,9 @@ def test_a_modules_split_depends_on_its_name_only():
 def test_what_a_test_file_says_is_in_no_other_split(installed):
     test, validation, training = (MODULES[split][0] for split in ("test", "validation", "training"))
     broken = LONG.replace(" fox", "\n    fox")
-    installed(
-        {
-            "numpy": {
-                test: [f"{LONG}\n\n{OWN.upper()}"],
-                validation: [f"He said: {broken}!\n\n{OWN[::-1]}"],
-            },
-            "scipy": {training: [f"{OWN}\n\nSo: {LONG}, and on\n\nSee also: here"]},
-        }
-    )
+    said = {test: [f"{LONG}\n\n{OWN.upper()}"], validation: [f"He said: {broken}!\n\n{OWN[::-1]}"]}
+    of_training = {training: [f"{OWN}\n\nSo: {LONG}, and on\n\nSee also: here"]}
+    installed({"numpy": said, "scipy": of_training})
     assert data.texts("test")["numpy"] == {test: (f"{LONG}\n\n{OWN.upper()}",)}
     assert data.texts("validation")["numpy"] == {validation: (OWN[::-1],)}
     assert data.texts("training")["scipy"] == {training: (f"{OWN}\n\nSee also: here",)}
@@ -153,13 +144,10 @@ def test_fresh_paragraphs_agree_with_sets_of_strings():
     def runs(text):
         return {text[i : i + data.QUOTED] for i in range(len(text) - data.QUOTED + 1)}
 
+    earlier = [[other for other, r in zip(paragraphs, rank, strict=True) if r < own] for own in rank]
     expected = [
-        all(
-            runs(text).isdisjoint(runs(other))
-            for other, r in zip(paragraphs, rank, strict=True)
-            if r < rank[i]
-        )
-        for i, text in enumerate(paragraphs)
+        all(runs(text).isdisjoint(runs(other)) for other in others)
+        for text, others in zip(paragraphs, earlier, strict=True)
     ]
     assert data._fresh(paragraphs, rank).tolist() == expected
     assert {True, False} == set(expected)
@@ -184,16 +172,12 @@ raise SystemExit("nobody imports this")
 
 
 def test_docstrings_are_read_and_nothing_is_imported(package, monkeypatch):
-    name = package(
-        {
-            "__init__.py": "raise SystemExit('imported')",
-            "shape.py": SOURCE,
-            "sub/deep.py": f'"""{DOC} deep"""\nx = "\\d"\n',
-            "tests/test_shape.py": f'"""{DOC} test"""',
-            "broken.py": f'"""{DOC} broken"""\nprint "two"',
-            "large.py": f'"""{DOC} large"""\n' + "# padding\n" * (data.LARGEST // 10),
-        }
-    )
+    name = package({
+        "__init__.py": "raise SystemExit('imported')", "shape.py": SOURCE,
+        "sub/deep.py": f'"""{DOC} deep"""\nx = "\\d"\n', "tests/test_shape.py": f'"""{DOC} test"""',
+        "broken.py": f'"""{DOC} broken"""\nprint "two"',
+        "large.py": f'"""{DOC} large"""\n' + "# padding\n" * (data.LARGEST // 10),
+    })  # fmt: skip
     found = data._docstrings(name)
     assert found["madeup.shape"] == [f"{DOC} module", f"{DOC} class \\d", f"{DOC} method"]
     assert found["madeup.sub.deep"] == [f"{DOC} deep"]
@@ -225,25 +209,12 @@ def test_each_window_and_each_package_may_come(installed):
     assert {words(row) for row in whole.tolist()} == {OWN[:128]}
 
 
-def test_the_packages_are_equally_likely_in_the_real_text_too():
-    tokens, answer = data.draw("training", 4001, generator(3))
-    assert tokens.shape == (4001, 256) and tokens.min() >= 0 and tokens.max() < len(CHARACTERS)
-    assert (answer.bincount(minlength=4) / 4001 - 0.25).abs().max() < 0.03
-    assert len(tokens.unique(dim=0)) > 3000
-
-
-@pytest.mark.parametrize(
-    "call, said",
-    [
-        (
-            lambda: data.draw("dev", 3, generator()),
-            "split must be one of training, validation, test, got 'dev'",
-        ),
-        (lambda: data.draw("test", True, generator()), "batch .* got True"),
-        (lambda: data.draw("test", 3, generator(), n=None), "n must be .* got None"),
-        (lambda: data.hide(None), "text must be a str, got NoneType"),
-    ],
-)
+@pytest.mark.parametrize("call, said", [
+    (lambda: data.draw("dev", 3, generator()), "split must be one of training, validation, test, got 'dev'"),
+    (lambda: data.draw("test", True, generator()), "batch .* got True"),
+    (lambda: data.draw("test", 3, generator(), n=None), "n must be .* got None"),
+    (lambda: data.hide(None), "text must be a str, got NoneType"),
+])  # fmt: skip
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()

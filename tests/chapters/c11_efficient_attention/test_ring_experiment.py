@@ -1,5 +1,4 @@
-"""The ring's experiment: rows and tokens by hand, and a small live run of it and of the
-command."""
+"""The ring's experiment: rows and tokens by hand, a small live run of it and of the command."""
 
 import itertools
 import sys
@@ -9,13 +8,6 @@ import torch
 
 from lesson_lib import cli
 from lesson_lib.chapters.c11_efficient_attention.experiments import ring
-from lesson_lib.chapters.c11_efficient_attention.experiments.ring import (
-    memory,
-    rows_of,
-    run,
-    sent_mib,
-    torchrun,
-)
 from lesson_lib.cli import ring as command
 
 PARTS = ("processes", "tokens", "causal", "backward")
@@ -23,26 +15,23 @@ PARTS = ("processes", "tokens", "causal", "backward")
 
 @pytest.mark.parametrize("tokens, processes", [(11, 3), (2, 4), (0, 2), (8192, 3), (7, 1)])
 def test_every_token_is_in_one_process(tokens, processes):
-    found = [rows_of(rank, processes, tokens) for rank in range(processes)]
+    found = [ring.rows_of(rank, processes, tokens) for rank in range(processes)]
     assert [*itertools.chain(*found)] == [*range(tokens)]
     assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
-def test_what_is_sent_by_hand():
+def test_what_is_sent_by_hand_and_memory_of_the_largest_repeat():
     mib = 2**20 / 4  # numbers of 4 bytes in a MiB
     # 2 heads, 6 tokens, width 5: a tensor of all has 60 numbers
-    assert sent_mib(6, 1, heads=2, width=5, backward=True) == 0
-    assert sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
-    assert sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
-
-
-def test_memory_takes_the_largest_of_the_repeats():
+    assert ring.sent_mib(6, 1, heads=2, width=5, backward=True) == 0
+    assert ring.sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
+    assert ring.sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
     rows = [
         {"processes": p, "tokens": 8, "causal": causal, "backward": False, "mib": mib}
         for p, causal, mib in [(1, False, 4.0), (2, False, 2.0), (2, False, 2.5), (2, True, 9.0)]
     ]
-    assert memory(rows) == {(8, False): {1: 4.0, 2: 2.5}}
-    assert memory(rows, causal=True) == {(8, False): {2: 9.0}}
+    assert ring.memory(rows) == {(8, False): {1: 4.0, 2: 2.5}}
+    assert ring.memory(rows, causal=True) == {(8, False): {2: 9.0}}
 
 
 def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
@@ -52,7 +41,7 @@ def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
     }  # fmt: skip
     for name, value in small.items():
         monkeypatch.setitem(ring.RECIPE, name, value)
-    forward, backward = run(5)
+    forward, backward = ring.run(5)
     assert forward.keys() == {
         "seed", *PARTS, "seconds", "cpu_s", "mib", "sent_mib", "error", "compared",
     }  # fmt: skip
@@ -68,11 +57,11 @@ def test_a_run_that_fails_says_why(monkeypatch):
         ring, "torchrun", lambda *_, **__: type("Done", (), {"returncode": 1, "stderr": "no memory"})()
     )
     with pytest.raises(RuntimeError, match="torchrun ended with 1; it said: no memory"):
-        run(0)
+        ring.run(0)
 
 
 def test_the_command_prints_a_line():
-    done = torchrun(
+    done = ring.torchrun(
         2, "-m", "lesson_lib", "ring", "--tokens", "300", "--heads", "1", "--width", "8", "--causal",
         "--backward",
         environment={"LESSON_DEVICE": "cpu"}, wait_s=120,
@@ -95,7 +84,7 @@ def test_processes_meet_where_no_name_of_the_computer_is_needed(monkeypatch, tmp
     (tmp_path / "sitecustomize.py").write_text(unknown)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     where = "import os; print(os.environ['MASTER_ADDR'])"
-    done = torchrun(1, "--no-python", sys.executable, "-c", where, wait_s=120)
+    done = ring.torchrun(1, "--no-python", sys.executable, "-c", where, wait_s=120)
     assert done.stdout.split() == ["localhost"], done.stderr[-2000:]
 
 
@@ -104,20 +93,15 @@ def test_a_line_says_how_many_queries_were_compared():
         "processes": 4, "tokens": 32768, "seconds": 1.93, "mib": 21.31, "sent_mib": 48.0, "error": 2.4e-7,
         "compared": 1024,
     }  # fmt: skip
-    assert (
-        command.line(row)
-        == "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest"
-        " difference 2e-07 (of 1,024 queries)"
-    )
+    told = "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest"
+    assert command.line(row) == told + " difference 2e-07 (of 1,024 queries)"
 
 
 def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
     monkeypatch.delenv("RANK", raising=False)
     assert cli.main(["ring"]) == 1
-    assert (
-        "make ring, or: torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
-        in capsys.readouterr().err
-    )
+    said = "torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
+    assert f"make ring, or: {said}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["tokens", "heads", "width"])

@@ -55,40 +55,19 @@ def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
     assert repr(near).splitlines() == ["   700 tokens", "a  8.0 ms, 8.2 KiB"]
 
 
-@pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (3e-6, "3.0 µs"),
-        (0.0, "0.0 µs"),
-        (0.0123, "12 ms"),
-        (0.25, "250 ms"),
-        (5.62, "5.6 s"),
-        (90, "1.5 min"),
-        (HOUR, "1.0 h"),
-        (DAY, "1.0 day"),
-        (2.1 * DAY, "2.1 days"),
-        (YEAR, "1.0 year"),
-        (665 * YEAR, "665 years"),
-        (12_345 * YEAR, "12,345 years"),
-        (2.5e6 * YEAR, "2.5 million years"),
-    ],
-)
+@pytest.mark.parametrize("seconds, text", [
+    (3e-6, "3.0 µs"), (0.0, "0.0 µs"), (0.0123, "12 ms"), (0.25, "250 ms"), (5.62, "5.6 s"), (90, "1.5 min"),
+    (HOUR, "1.0 h"), (DAY, "1.0 day"), (2.1 * DAY, "2.1 days"), (YEAR, "1.0 year"), (665 * YEAR, "665 years"),
+    (12_345 * YEAR, "12,345 years"), (2.5e6 * YEAR, "2.5 million years"),
+])  # fmt: skip
 def test_seconds_as_people_say_them(seconds, text):
     assert human_seconds(seconds) == text
 
 
-@pytest.mark.parametrize(
-    "mib, text",
-    [
-        (0.5, "512 KiB"),
-        (1, "1.0 MiB"),
-        (1023, "1,023 MiB"),
-        (8192, "8.0 GiB"),
-        (7.6 * 2**20, "7.6 TiB"),
-        (2.0**30, "1.0 PiB"),
-        (28.4 * 2**40, "28 EiB"),
-    ],
-)
+@pytest.mark.parametrize("mib, text", [
+    (0.5, "512 KiB"), (1, "1.0 MiB"), (1023, "1,023 MiB"), (8192, "8.0 GiB"), (7.6 * 2**20, "7.6 TiB"),
+    (2.0**30, "1.0 PiB"), (28.4 * 2**40, "28 EiB"),
+])  # fmt: skip
 def test_memory_as_people_say_it(mib, text):
     assert human_mib(mib) == text
 

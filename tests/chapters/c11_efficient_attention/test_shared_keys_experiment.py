@@ -53,11 +53,9 @@ def test_means_are_over_seeds_of_the_trained():
 
 def test_rates_were_chosen_on_validation_and_none_is_the_last_of_its_row():
     for layer in shared_keys.RECIPE["layers"]:
-        tried = {
-            row["lr"]: row["validation_bits"]
-            for row in results("shared_keys")["rows"]
-            if row["seed"] == 0 and (row["n_key_heads"], row["d_inner"]) == (layer["n_key_heads"],
-            layer["d_inner"])
-        }  # fmt: skip
+        kind = layer["n_key_heads"], layer["d_inner"]
+        rows = [row for row in results("shared_keys")["rows"] if row["seed"] == 0]
+        rows = [row for row in rows if (row["n_key_heads"], row["d_inner"]) == kind]
+        tried = {row["lr"]: row["validation_bits"] for row in rows}
         assert sorted(tried) == shared_keys.RECIPE["rates"]
         assert min(tried, key=tried.get) == layer["lr"] == shared_keys.RECIPE["rates"][1]

@@ -30,16 +30,3 @@ def test_each_control_narrows_the_rows():
     assert shown(explorer) == ["mask-2"] and "<b>1 claim</b>: 1 holds" in explorer.drawing.value
     explorer.words.value = "<b>nowhere"
     assert shown(explorer) == [] and "No row of the ledger" in explorer.drawing.value
-
-
-def test_its_still_picture_counts_each_source():
-    data, metadata = made()._repr_mimebundle_()
-    assert (
-        data["text/plain"]
-        == metadata["image/png"]["alt"]
-        == "A bar for each source: how many of its claims have each verdict."
-    )
-    axes = made().still().figure.axes[0]
-    assert sum(piece.get_width() for c in axes.containers for piece in c.patches) == sum(
-        len(row.sources) for row in ledger().values()
-    )
