@@ -145,48 +145,30 @@ def test_what_is_not_opened_gets_a_sentence(nothing):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (
-            lambda o: {"encoder": Stacked(o.encoder.output, None, None)},
-            "the encoder was not opened: .* weights=True",
-        ),
+        (lambda o: {"encoder": Stacked(o.encoder.output, None, None)},
+         "the encoder was not opened: .* weights=True"),
         (lambda o: {"decoder": o.decoder._replace(weights=[None, None])}, "the decoder was not opened"),
-        (
-            lambda o: {"source": o.source[1:]},
-            r"encoder.weights must be one sequence's, \(1, ..., 6, 6\) in each layer, got \(1, 3, 7, 7\)",
-        ),
+        (lambda o: {"source": o.source[1:]},
+         r"encoder.weights must be one sequence's, \(1, ..., 6, 6\) in each layer, got \(1, 3, 7, 7\)"),
         (lambda o: {"target": [*o.target, "!"]}, r"decoder.weights, own must be .* \(1, ..., 6, 6\)"),
+        (lambda o: {"encoder": o.encoder._replace(weights=[w.repeat(2, 1, 1, 1) for w in o.encoder.weights])},
+         r"got \(2, 3, 7, 7\)"),
         (
-            lambda o: {
-                "encoder": o.encoder._replace(weights=[w.repeat(2, 1, 1, 1) for w in o.encoder.weights])
-            },
-            r"got \(2, 3, 7, 7\)",
-        ),
-        (
-            lambda o: {
-                "decoder": o.decoder._replace(
-                    weights=[DecoderWeights(w.own, w.own) for w in o.decoder.weights]
-                )
-            },
+            lambda o: {"decoder": o.decoder._replace(weights=[DecoderWeights(w.own,
+             w.own) for w in o.decoder.weights])},
             "decoder.weights, cross must",
         ),
         (
-            lambda o: {
-                "decoder": o.decoder._replace(
-                    weights=[DecoderWeights(w.own, None) for w in o.decoder.weights]
-                )
-            },
+            lambda o: {"decoder": o.decoder._replace(weights=[DecoderWeights(w.own,
+             None) for w in o.decoder.weights])},
             "cross .* got NoneType",
         ),
-        (
-            lambda o: {"encoder": o.encoder._replace(stream=o.encoder.stream[1:])},
-            "the encoder's stream must hold one more than the 2 layers, got 2",
-        ),
-        (
-            lambda o: {"decoder": o.decoder._replace(stream=[x[0] for x in o.decoder.stream])},
-            r"decoder.stream .*, 5, d_model\) .* got \(5, 12\)",
-        ),
+        (lambda o: {"encoder": o.encoder._replace(stream=o.encoder.stream[1:])},
+         "the encoder's stream must hold one more than the 2 layers, got 2"),
+        (lambda o: {"decoder": o.decoder._replace(stream=[x[0] for x in o.decoder.stream])},
+         r"decoder.stream .*, 5, d_model\) .* got \(5, 12\)"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_gets_a_sentence(change, words, no_shape_hook):
     one = opened()
     with pytest.raises(ValueError, match=words):

@@ -107,14 +107,8 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "a tuple": (lambda n: lambda *a: (right(n)(*a), None), "a tuple of 2"),
     "a nested list": (lambda n: lambda *a: right(n)(*a).tolist(), "a list of"),
     "a float": (lambda n: lambda *a: 0.5, "gives back a float"),
-    "integers": (
-        lambda n: lambda *a: right(n)(*a).long(),
-        "holds whole numbers (torch.int64), asked for",
-    ),
-    "floats": (
-        lambda n: lambda *a: right(n)(*a).float(),
-        "holds real numbers (torch.float32), asked for",
-    ),
+    "integers": (lambda n: lambda *a: right(n)(*a).long(), "holds whole numbers (torch.int64), asked for"),
+    "floats": (lambda n: lambda *a: right(n)(*a).float(), "holds real numbers (torch.float32), asked for"),
     "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "holds complex numbers (torch.complex"),
     "one number": (lambda n: lambda *a: right(n)(*a).sum(), "has shape ()"),
     "another device": (lambda n: lambda *a: right(n)(*a).to("meta"), "on the device meta"),
@@ -132,7 +126,7 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "breakpoint()": (lambda n: lambda *a: breakpoint(), "cannot stop at breakpoint()"),
     "a generator": (lambda n: lambda *a: (x for x in a), "gives back a generator"),
     "its own input": (lambda n: lambda *a: tensors(a)[-1][..., :0], "has shape"),
-}
+}  # fmt: skip
 
 
 NEEDS = {"floats": False, "integers": True, "nan": True}  # a result of floats?

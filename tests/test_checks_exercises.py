@@ -655,14 +655,11 @@ def test_a_second_pass_is_told_and_one_for_each_query_is_none():
         (lambda a, x, b, y: (a, None), "a tuple of 2"),
         (lambda a, x, b, y: {"output": a}, "a dictionary"),
         (lambda a, x, b, y: (a.double(), x), "numbers differ"),  # float64 is fine, the numbers are not
-        (
-            lambda *given: torch.cat([x.reshape(len(x), -1) for x in merged(*given)], 1),
-            "one tensor",
-        ),
+        (lambda *given: torch.cat([x.reshape(len(x), -1) for x in merged(*given)], 1), "one tensor"),
         (lambda a, x, b, y: (a, x - torch.inf), "holds inf"),
         (lambda a, x, b, y: ((a + b) / 2, x + y), "that is the plain mean of both outputs"),  # both are wrong
     ],
-)
+)  # fmt: skip
 def test_an_odd_merge_of_lesson_11_gets_a_sentence(answer, words):
     result = check(answer, "merge_two")
     assert result.state == "failed" and words in result.diagnosis

@@ -257,17 +257,14 @@ def test_the_receptive_field_of_one_tap_by_hand():
 @pytest.mark.parametrize(
     "layer, pixel, words",
     [
-        (
-            conv(),
-            (H, 0),
-            r"pixel must be \(down, right\) in the picture of 7 x 11, counted from 0, got \(7, 0\)",
-        ),
+        (conv(), (H, 0),
+         r"pixel must be \(down, right\) in the picture of 7 x 11, counted from 0, got \(7, 0\)"),
         (conv(), (0, -1), "pixel must be"),
         (conv(), 3, "got 3"),
         (conv(), (1.5, 2), "got \\(1.5, 2\\)"),
         (nn.Conv2d(C_IN, C_OUT, 3), (2, 2), "layer must keep the size 7 x 11"),
     ],
-)
+)  # fmt: skip
 def test_a_field_that_cannot_be_gets_a_sentence(no_shape_hook, layer, pixel, words):
     with pytest.raises(ValueError, match=words):
         receptive_field(layer.to(torch.get_default_device()), torch.randn(1, C_IN, H, W), pixel)

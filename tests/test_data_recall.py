@@ -160,15 +160,12 @@ def test_more_pairs_than_keys_get_a_sentence():
     [
         ("3=A", TypeError, "tokens must be a tensor \\(n\\), got str"),
         (None, TypeError, "got NoneType"),
-        (
-            torch.zeros(2, 3, dtype=torch.long, device="cpu"),
-            TypeError,
-            "got shape \\(2, 3\\); .* tokens\\[0\\]",
-        ),
+        (torch.zeros(2, 3, dtype=torch.long, device="cpu"), TypeError,
+         "got shape \\(2, 3\\); .* tokens\\[0\\]"),
         (torch.tensor([1, 1152], device="cpu"), ValueError, "from 0 to 1151, got 1152"),
         (torch.tensor([-1, 1], device="cpu"), ValueError, "from 0 to 1151, got -1"),
     ],
-)
+)  # fmt: skip
 def test_what_are_no_pairs_get_a_sentence(no_shape_hook, tokens, error, words):
     with pytest.raises(error, match=words):
         recall.pair_text(tokens)

@@ -224,11 +224,8 @@ X = torch.randn(B, N, D)
         (lambda layer: layer(X, X, X, mask=torch.ones(N, N)), TypeError, "mask must be boolean"),
         (lambda layer: MultiHeadAttention(D, 5), ValueError, "heads that fit"),
         (lambda layer: MultiHeadAttention(D, 0), ValueError, "n_heads must be"),
-        (
-            lambda layer: MultiHeadAttention(D, 6, n_key_heads=4),
-            ValueError,
-            r"n_heads is 6, no multiple of n_key_heads = 4; heads that fit: \[1, 2, 3, 6\]",
-        ),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=4), ValueError,
+         r"n_heads is 6, no multiple of n_key_heads = 4; heads that fit: \[1, 2, 3, 6\]"),
         (lambda layer: MultiHeadAttention(D, 6, n_key_heads=12), ValueError, "no multiple of n_key_heads"),
         (lambda layer: MultiHeadAttention(D, 6, n_key_heads=0), ValueError, "n_key_heads must be .* got 0"),
         (lambda layer: MultiHeadAttention(D, 6, n_key_heads=-2), ValueError, "n_key_heads must be a whole"),
@@ -239,17 +236,14 @@ X = torch.randn(B, N, D)
         (lambda layer: MultiHeadAttention(D, H, rotate=3), TypeError, "rotate must be a function"),
         (lambda layer: MultiHeadAttention(D, H, attention=None), TypeError, "attention must be a function"),
         (lambda layer: MultiHeadAttention.from_torch(layer), TypeError, "torch.nn.MultiheadAttention"),
-        (
-            lambda layer: MultiHeadAttention.from_torch(nn.MultiheadAttention(D, H, kdim=5)),
-            ValueError,
-            "kdim = vdim",
-        ),
+        (lambda layer: MultiHeadAttention.from_torch(nn.MultiheadAttention(D, H, kdim=5)), ValueError,
+         "kdim = vdim"),
         (lambda layer: masks_from_torch(torch.ones(B * H, N, N).bool()), ValueError, "needs n_heads"),
         (lambda layer: masks_from_torch(torch.ones(N).bool()), ValueError, "attn_mask must have shape"),
         (lambda layer: masks_from_torch(None, torch.ones(N).bool()), ValueError, "key_padding_mask must"),
         (lambda layer: split_heads(X, 7), ValueError, "no multiple of n_heads"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, error, said):
     with pytest.raises(error, match=said):
         call(MultiHeadAttention(D, H))

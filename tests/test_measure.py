@@ -171,17 +171,14 @@ def test_stacked_convolutions_see_a_neighbour_more_per_layer():
     "inputs, units, words",
     [
         (lambda x: {"a": x}, lambda x: {"a": 2 * x}, "a name of its own, got twice: a"),
-        (
-            lambda x: {"a": x.detach()},
-            lambda x: {"b": 2 * x},
-            "input 'a' must be a leaf that requires gradients",
-        ),
+        (lambda x: {"a": x.detach()}, lambda x: {"b": 2 * x},
+         "input 'a' must be a leaf that requires gradients"),
         (lambda x: {"a": 2 * x}, lambda x: {"b": 2 * x}, "input 'a' must be a leaf"),
         (lambda x: {"a": None}, lambda x: {"b": 2 * x}, "input 'a' must be a leaf"),
         (lambda x: {"a": x}, lambda x: {"b": x.detach()}, "unit 'b' must be computed from the inputs"),
         (lambda x: {"a": x}, lambda x: {"b": 3}, "unit 'b' must be computed"),
     ],
-)
+)  # fmt: skip
 def test_tensors_that_hang_on_nothing_get_a_sentence(no_shape_hook, inputs, units, words):
     x = torch.ones(D, requires_grad=True)
     with pytest.raises(ValueError, match=words):

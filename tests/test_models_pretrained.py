@@ -312,78 +312,39 @@ K_PROJ = "model.layers.1.self_attn.k_proj.weight"
 ODD = {
     "no folder": (lambda p: shutil.rmtree(p), FileNotFoundError, "there is no folder"),
     "no config": (lambda p: (p / "config.json").unlink(), FileNotFoundError, "has no config.json"),
-    "no JSON": (
-        lambda p: (p / "config.json").write_text("{'a': 1}"),
-        ValueError,
-        "is no JSON .* fetch it again",
-    ),
-    "no weights": (
-        lambda p: (p / "model.safetensors").unlink(),
-        FileNotFoundError,
-        "has neither model.safetensors nor",
-    ),
-    "a pickle": (
-        lambda p: (p / "model.safetensors").rename(p / "pytorch_model.bin"),
-        FileNotFoundError,
-        "pytorch_model.bin is a pickle, which can run any code",
-    ),
+    "no JSON": (lambda p: (p / "config.json").write_text("{'a': 1}"), ValueError,
+     "is no JSON .* fetch it again"),
+    "no weights": (lambda p: (p / "model.safetensors").unlink(), FileNotFoundError,
+     "has neither model.safetensors nor"),
+    "a pickle": (lambda p: (p / "model.safetensors").rename(p / "pytorch_model.bin"), FileNotFoundError,
+     "pytorch_model.bin is a pickle, which can run any code"),
     "cut off": (lambda p: cut(p / "model.safetensors"), ValueError, "is cut off or no safetensors file"),
-    "a shard missing": (
-        lambda p: (shards(p) / "model-1.safetensors").unlink(),
-        FileNotFoundError,
-        "the shard model-1.safetensors is missing",
-    ),
-    "a tensor missing": (
-        lambda p: edited(p, lambda t: t.pop(K_PROJ)),
-        ValueError,
-        r"layers.1.self_attn.k_proj.weight is missing in model.safetensors: .* shape \(8, 16\)",
-    ),
+    "a shard missing": (lambda p: (shards(p) / "model-1.safetensors").unlink(), FileNotFoundError,
+     "the shard model-1.safetensors is missing"),
+    "a tensor missing": (lambda p: edited(p, lambda t: t.pop(K_PROJ)), ValueError,
+     r"layers.1.self_attn.k_proj.weight is missing in model.safetensors: .* shape \(8, 16\)"),
     "a tensor too many": (
         lambda p: edited(p, lambda t: t.update({"model.layers.1.extra.weight": torch.zeros(2)})),
         ValueError,
         "model.layers.1.extra.weight has no place in a llama .* would be lost",
     ),
-    "a wrong size": (
-        lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 12)})),
-        ValueError,
-        r"k_proj.weight has shape \(8, 12\), .* where config.json asks for \(8, 16\)",
-    ),
-    "whole numbers": (
-        lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 16).to(torch.int8)})),
-        ValueError,
-        "k_proj.weight is I8; .* quantised files are not",
-    ),
-    "an unknown family": (
-        lambda p: fields(p, model_type="mamba"),
-        ValueError,
-        "model_type is 'mamba'; families that can be opened: gpt2, bert",
-    ),
-    "a field missing": (
-        lambda p: without(p, "hidden_size"),
-        ValueError,
-        "no field 'hidden_size', which a llama needs",
-    ),
-    "an unknown field": (
-        lambda p: fields(p, attention_chunk_size=8),
-        ValueError,
-        r"the field 'attention_chunk_size' \(8\), which is not known here for a llama",
-    ),
-    "another scaling": (
-        lambda p: fields(p, rope_scaling={"rope_type": "longrope", "factor": 4.0}),
-        ValueError,
-        "rope_type is 'longrope'; supported are default, linear, yarn, llama3",
-    ),
-    "an unknown activation": (
-        lambda p: fields(p, hidden_act="xielu"),
-        ValueError,
-        "hidden_act is 'xielu'; supported are",
-    ),
-    "tied, and yet two tables": (
-        lambda p: fields(p, tie_word_embeddings=True),
-        ValueError,
-        r"lm_head.weight should be the same as embed_tokens.weight \(tie_word_embeddings\), and is not",
-    ),
-}
+    "a wrong size": (lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 12)})), ValueError,
+     r"k_proj.weight has shape \(8, 12\), .* where config.json asks for \(8, 16\)"),
+    "whole numbers": (lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 16).to(torch.int8)})),
+     ValueError, "k_proj.weight is I8; .* quantised files are not"),
+    "an unknown family": (lambda p: fields(p, model_type="mamba"), ValueError,
+     "model_type is 'mamba'; families that can be opened: gpt2, bert"),
+    "a field missing": (lambda p: without(p, "hidden_size"), ValueError,
+     "no field 'hidden_size', which a llama needs"),
+    "an unknown field": (lambda p: fields(p, attention_chunk_size=8), ValueError,
+     r"the field 'attention_chunk_size' \(8\), which is not known here for a llama"),
+    "another scaling": (lambda p: fields(p, rope_scaling={"rope_type": "longrope", "factor": 4.0}),
+     ValueError, "rope_type is 'longrope'; supported are default, linear, yarn, llama3"),
+    "an unknown activation": (lambda p: fields(p, hidden_act="xielu"), ValueError,
+     "hidden_act is 'xielu'; supported are"),
+    "tied, and yet two tables": (lambda p: fields(p, tie_word_embeddings=True), ValueError,
+     r"lm_head.weight should be the same as embed_tokens.weight \(tie_word_embeddings\), and is not"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("odd", ODD)

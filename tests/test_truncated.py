@@ -212,17 +212,13 @@ def test_a_layer_with_a_window_holds_no_table(most):
     [
         ({"score_bias": torch.zeros(4, 4, device="cpu")}, "neither score_bias nor dropout"),
         ({"dropout": 0.1}, "neither score_bias nor dropout"),
-        (
-            {"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")},
-            r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)",
-        ),
-        (
-            {"mask": torch.ones(4, dtype=torch.bool, device="cpu")},
-            r"no mask but padding, .*\(batch, 1, n\), got \(4,\)",
-        ),
+        ({"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")},
+         r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)"),
+        ({"mask": torch.ones(4, dtype=torch.bool, device="cpu")},
+         r"no mask but padding, .*\(batch, 1, n\), got \(4,\)"),
         ({"mask": [[True] * 4]}, "no mask but padding, .*got list"),
     ],
-)
+)  # fmt: skip
 def test_window_attention_refuses_what_it_has_not(options, words, weights, no_shape_hook):
     options = {key: x.to(device()) if isinstance(x, torch.Tensor) else x for key, x in options.items()}
     with pytest.raises(ValueError, match=words):

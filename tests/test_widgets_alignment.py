@@ -136,24 +136,15 @@ def test_a_transformer_will_do_as_well(calls, monkeypatch):
     [
         ("3. märz 2021", "2021-03-03", "German, long: right."),
         ("3. märz 2021", "2021-03-08", "German, long: wrong, it means 2021-03-03."),
-        (
-            "3. märz 2021; mar 3, 1987",
-            "2021-03-03",
-            "German, long; English, medium: wrong, it means 2021-03-03;1987-03-03.",
-        ),
-        (
-            "hello",
-            "2021-03-03",
-            "None of the fifteen languages writes 2021-03-03 like this; the model has guessed.",
-        ),
+        ("3. märz 2021; mar 3, 1987", "2021-03-03",
+         "German, long; English, medium: wrong, it means 2021-03-03;1987-03-03."),
+        ("hello", "2021-03-03",
+         "None of the fifteen languages writes 2021-03-03 like this; the model has guessed."),
         ("hello", "<b>", "None of the fifteen languages writes a day like this; the model has guessed."),
-        (
-            "3. märz 2021; 31. februar 2021",
-            "2021-03-03;2021-02-31",
-            "None of the fifteen languages writes a day like part 2 of this; the model has guessed.",
-        ),
+        ("3. märz 2021; 31. februar 2021", "2021-03-03;2021-02-31",
+         "None of the fifteen languages writes a day like part 2 of this; the model has guessed."),
     ],
-)
+)  # fmt: skip
 def test_an_answer_is_judged(text, answer, words, monkeypatch):
     assert module.judged(text, answer) == words
     said = Translation(answer, torch.full((len(answer), len(text)), 1 / len(text)))
