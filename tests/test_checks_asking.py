@@ -640,23 +640,12 @@ def test_a_comma_is_read_where_one_meaning_is_right_and_else_asked_back(exercise
 @pytest.mark.parametrize(
     "right, number, words",
     [
-        (16, 17, "one off"),
-        (16, 32, "twice"),
-        (16, 8, "half"),
-        (16, -16, "sign"),
-        (16, 4, "root"),
-        (16, 256, "square"),
-        (0.25, 25, "percentage"),
-        (25.5, 0.255, "share"),
-        (7.3891, 0.13534, "upside down"),
-        (7.3891, 7.4, "four digits"),
-        (7.3891, 73.891, "decimal point"),
-        (16, 20, ""),
-        (16, 16.1, ""),
-        (0, 3, ""),
-        (3, 0, ""),
+        (16, 17, "one off"), (16, 32, "twice"), (16, 8, "half"), (16, -16, "sign"), (16, 4, "root"),
+        (16, 256, "square"), (0.25, 25, "percentage"), (25.5, 0.255, "share"),
+        (7.3891, 0.13534, "upside down"), (7.3891, 7.4, "four digits"), (7.3891, 73.891, "decimal point"),
+        (16, 20, ""), (16, 16.1, ""), (0, 3, ""), (3, 0, ""),
     ],
-)
+)  # fmt: skip
 def test_a_near_miss_of_the_usual_kinds_is_named(right, number, words):
     said = near_miss(number, right)
     assert words in said and bool(said) == bool(words)

@@ -31,23 +31,10 @@ EXERCISES, LESSONS = exercises(), lessons()
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
-    "torch": torch,
-    "Bool": Bool,
-    "Float": Float,
-    "Int": Int,
-    "Tensor": Tensor,
-    "permutations": permutations,
-    "feature_map": feature_map,
-    "attend": attend,
-    "pad": pad,
-    "F": torch.nn.functional,
-    "MASK": 1,
-    "window": window,
-    "causal": causal,
-    "rotary": rotary,
-    "attend_part": attend_part,
-    "merge": merge,
-}
+    "torch": torch, "Bool": Bool, "Float": Float, "Int": Int, "Tensor": Tensor, "permutations": permutations,
+    "feature_map": feature_map, "attend": attend, "pad": pad, "F": torch.nn.functional, "MASK": 1,
+    "window": window, "causal": causal, "rotary": rotary, "attend_part": attend_part, "merge": merge,
+}  # fmt: skip
 ANSWERS = [(name, i) for name in EXERCISES for i in range(len(RIGHT[name]))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
 LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}

@@ -40,17 +40,6 @@ def test_filler_may_stand_in_front_of_the_symbol(before, distance):
         assert set(characters[:before] + characters[before + 1 : -1]) <= set(FILLERS)
 
 
-def test_with_nothing_in_front_the_symbol_comes_first():
-    assert torch.equal(draw(5, 7, before=0).tokens, draw(5, 7).tokens)
-
-
-def test_filler_in_front_is_drawn_anew_and_all_kinds_come():
-    tokens, _ = draw(4000, 2, before=3)
-    shares = torch.bincount(tokens[:, :3].flatten() - len(SYMBOLS), minlength=len(FILLERS)) / (3 * 4000)
-    assert len(shares) == len(FILLERS) and (shares - 1 / len(FILLERS)).abs().max() < 0.02
-    assert (tokens[:, 0] == tokens[:, 1]).float().mean() < 0.2  # by chance an eighth
-
-
 def test_all_symbols_and_fillers_come_about_equally_often():
     tokens, answer = draw(4000, 5)
     for some, count in ((answer, len(SYMBOLS)), (tokens[:, 1:-1].flatten() - len(SYMBOLS), len(FILLERS))):

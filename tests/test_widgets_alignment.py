@@ -1,13 +1,11 @@
 """The alignment explorer without a browser: it translates once per input and draws for every character."""
 
-import re
-
 import pytest
 import torch
 
 from lesson_lib.data.dates import characters
 from lesson_lib.device import to_device
-from lesson_lib.models.translator import TransformerTranslator, Translation, Translator, Vocabulary
+from lesson_lib.models.translator import Translation, Translator, Vocabulary
 from lesson_lib.recurrent import AttentionDecoder, FixedVectorDecoder, TwoWayEncoder
 from lesson_lib.widgets import AlignmentExplorer
 from lesson_lib.widgets import alignment as module
@@ -20,15 +18,6 @@ def untrained(make=AttentionDecoder):
     torch.manual_seed(0)
     encoder = TwoWayEncoder(5, 7)
     return to_device(Translator(Vocabulary(characters()), encoder, make(5, encoder.d_memory, 11), d_token=5))
-
-
-def transformer():
-    torch.manual_seed(0)
-    sizes = {"n_layers": 2, "d_model": 6, "n_heads": 3, "d_inner": 7, "norm_first": True}
-    model = to_device(TransformerTranslator(Vocabulary(characters()), **sizes)).eval()
-    with torch.no_grad():
-        model.transformer.embedding.table[2] = 0.0  # END is not what comes first
-    return model
 
 
 @pytest.fixture
@@ -48,16 +37,6 @@ def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
     assert stands_alone(lambda: AlignmentExplorer(untrained(), TEXTS))
 
 
-def test_every_output_character_is_drawn_and_the_model_is_asked_once(calls):
-    w = AlignmentExplorer(untrained(), TEXTS)
-    drawn = set()
-    for at in range(w.at.max + 1):
-        w.at.value = at
-        drawn.add(w.drawing.value)
-        assert f"Output character {at}, " in w.drawing.value
-    assert len(drawn) == w.at.max + 1 == len(w.translation.text) and len(calls) == 1
-
-
 def test_picking_and_typing_translate_once_each(calls):
     w = AlignmentExplorer(untrained(), TEXTS)
     w.example.value = TEXTS[1]
@@ -65,22 +44,6 @@ def test_picking_and_typing_translate_once_each(calls):
     w.text.value = "  Mittwoch, 3.  MÄRZ 2021 "
     assert w.source == "mittwoch, 3. märz 2021" and len(calls) == 3
     assert "mittwoch, 3. märz 2021 →" in w.drawing.value
-
-
-def test_bars_stand_on_their_characters_and_are_as_high_as_the_weights():
-    w = AlignmentExplorer(untrained(), TEXTS)
-    row = torch.tensor([0.0] * 4 + [0.75, 0.25] + [0.0] * 6)
-    w.translation = w.translation._replace(weights=row.repeat(len(w.translation.text), 1).double())
-    w.refresh()
-    bars = re.findall(
-        rf'y="([\d.]+)" width="\d+" height="([\d.]+)" fill="{module.CURVES[0]}"', w.drawing.value
-    )
-    heights = [float(height) for _, height in bars]
-    assert heights == [0.0] * 4 + [0.75 * module.BAR, 0.25 * module.BAR] + [0.0] * 6
-    assert all(float(y) + height == module.BAR for (y, _), height in zip(bars, heights, strict=True))
-    assert "&#x27;ä&#x27; (place 4): weight 0.7500" in w.drawing.value
-    assert "&#x27;m&#x27; (place 3): weight 0.0000" in w.drawing.value
-    assert w.words(0).endswith("looks most at 'ä' (place 4), weight 0.75, then at 'r' (place 5): 0.25.")
 
 
 @pytest.mark.parametrize(
@@ -116,21 +79,6 @@ def test_the_slider_never_points_behind_a_shorter_answer():
     assert "the model makes nothing of" in w.drawing.value
 
 
-def test_a_transformer_will_do_as_well(calls, monkeypatch):
-    monkeypatch.setattr(module, "LONGEST_OUTPUT", 3)
-    w = AlignmentExplorer(transformer(), TEXTS)
-    assert f"{TEXTS[0]} → " in w.drawing.value and "Output character 0, " in w.drawing.value
-    assert w.translation.weights.shape == (len(w.translation.text), len(TEXTS[0])) and len(calls) == 1
-    for text in ("hello", "", "31. februar 2021", "£", "3. MÄRZ  2021 ", "日", "\n", "; ;", "0" * 121):
-        w.text.value = text
-        assert ("role='alert'" in w.drawing.value) == bool(w.trouble) and "→" in w.drawing.value
-    for text in ("hello", "31. februar 2021"):
-        w.text.value = text
-        assert f"<b>{text} → " in w.drawing.value and "; the model has guessed." in w.drawing.value
-    w.text.value = "3 £"
-    assert "&#x27;3 £&#x27; holds &#x27;£&#x27;, which this vocabulary lacks; leave it out" in w.drawing.value
-
-
 @pytest.mark.parametrize(
     "text, answer, words",
     [
@@ -152,19 +100,6 @@ def test_an_answer_is_judged(text, answer, words, monkeypatch):
     monkeypatch.setattr(module, "translate", lambda model, texts, **options: [said])
     w.text.value = text.upper() if text == "hello" else f" {text} "
     assert f'<span class="ll-judged">{words}</span>' in w.drawing.value
-
-
-def test_the_frame_moves_with_the_character():
-    w = AlignmentExplorer(untrained(), TEXTS)
-    tops = []
-    for at in range(3):
-        w.at.value = at
-        tops.append(
-            float(
-                re.search(r'<rect x="\d+" y="(\d+)" width="\d+" height="\d+" fill="none"', w.drawing.value)[1]
-            )
-        )
-    assert tops[1] - tops[0] == tops[2] - tops[1] > 0
 
 
 def test_a_decoder_that_does_not_look_and_no_examples_are_refused():
