@@ -141,11 +141,8 @@ def test_causal_outputs_do_not_move_when_the_future_does(weights):
 
 def test_a_hidden_inf_leaks_here_and_in_torch():
     """0 * inf is nan: the docstring says that hidden values must be finite, and this is why."""
-    q, k, v = (
-        torch.zeros(1, 1, 2, D_K),
-        torch.zeros(1, 1, 2, D_K),
-        torch.tensor([[1.0], [torch.inf]])[None, None],
-    )
+    q, k = torch.zeros(1, 1, 2, D_K), torch.zeros(1, 1, 2, D_K)
+    v = torch.tensor([[1.0], [torch.inf]])[None, None]
     assert attend(q, k, v, mask=causal(2)).output[0, 0, 0].isnan().all()
     assert (
         not F.scaled_dot_product_attention(q, k, v, is_causal=False, attn_mask=causal(2))[0, 0, 0]

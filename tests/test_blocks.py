@@ -201,10 +201,8 @@ def test_decoder_layer_equals_torch(norm_first, activation, batch_first, kind):
 @PLACES
 def test_stacks_equal_torchs_transformer(norm_first):
     theirs = shaken(nn.Transformer(D, H, 3, 2, INNER, dropout=0.0, norm_first=norm_first, batch_first=True))
-    encoder, decoder = (
-        Encoder(3, D, H, INNER, norm_first=norm_first, bias=True),
-        Decoder(2, D, H, INNER, norm_first=norm_first, bias=True),
-    )
+    encoder = Encoder(3, D, H, INNER, norm_first=norm_first, bias=True)
+    decoder = Decoder(2, D, H, INNER, norm_first=norm_first, bias=True)
     encoder.layers = nn.ModuleList(EncoderLayer.from_torch(layer) for layer in theirs.encoder.layers)
     decoder.layers = nn.ModuleList(DecoderLayer.from_torch(layer) for layer in theirs.decoder.layers)
     # torch has a last norm either way; we, as the paper, only with pre-norm

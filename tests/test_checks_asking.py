@@ -622,14 +622,11 @@ THOUSANDS = replace(HOW_MUCH, answer="2**17", value=131072.0, slips={})
 @pytest.mark.parametrize(
     "exercise, typed, state",
     [
-        (THOUSANDS, "131,072", "passed"),
-        (THOUSANDS, "131,073.5", "passed"),
-        (THOUSANDS, "131,070,000", "unjudged"),
-        (HOW_MUCH, "7,389", "passed"),
-        (HOW_MUCH, "7,5", "unjudged"),
+        (THOUSANDS, "131,072", "passed"), (THOUSANDS, "131,073.5", "passed"),
+        (THOUSANDS, "131,070,000", "unjudged"), (HOW_MUCH, "7,389", "passed"), (HOW_MUCH, "7,5", "unjudged"),
         (HOW_MUCH, "seven", "unjudged"),
     ],
-)
+)  # fmt: skip
 def test_a_comma_is_read_where_one_meaning_is_right_and_else_asked_back(exercise, typed, state):
     result = exercise.judge(typed, print)
     assert result.state == state, result

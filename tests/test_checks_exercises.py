@@ -571,10 +571,8 @@ def test_the_numbers_of_lesson_11_are_what_tensors_say():
 def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
     asked = code_of("c11_efficient_attention", "exercises")
 
-    found, letters = (
-        asked.what_they_can(),
-        dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True)),
-    )
+    found = asked.what_they_can()
+    letters = dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True))
     assert list(found) == list(letters.values())
     named = EXERCISES["which_method"].options[EXERCISES["which_method"].answer].split("; ")
     for question, said in enumerate(named):

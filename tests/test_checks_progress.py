@@ -337,11 +337,8 @@ def test_an_export_has_predictions_and_the_mistakes_that_were_named():
     assert rows["stable_weights"]["hints"] == "1" and rows["stable_weights"]["first_try"] == ""
     asked = rows["who_learns"]
     assert (asked["stars"], asked["state"], asked["first_try"], asked["sure"]) == (
-        "0",
-        "not yet",
-        "no",
-        "yes",
-    )
+        "0", "not yet", "no", "yes",
+    )  # fmt: skip
     assert {row["name"] for row in rows.values()} == {"blue heron"} and "the name blue heron" in said
 
 

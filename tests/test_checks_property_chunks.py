@@ -41,11 +41,7 @@ class Step(nn.Module):
 @pytest.mark.parametrize("window", [None, 1, WINDOW])
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"attention": SinkAttention(4)},
-        {"query_norm": nn.RMSNorm(4), "key_norm": nn.RMSNorm(4)},
-    ],
+    [{}, {"attention": SinkAttention(4)}, {"query_norm": nn.RMSNorm(4), "key_norm": nn.RMSNorm(4)}],
     ids=["plain", "sinks", "norms"],
 )
 def test_what_is_right_passes(window, options):

@@ -4,15 +4,7 @@ import pytest
 import torch
 
 from lesson_lib.data import recall
-from lesson_lib.data.recall import (
-    CHARACTERS,
-    FILLERS,
-    PAIR_KEYS,
-    PAIR_TOKENS,
-    PAIR_VALUES,
-    QUESTION,
-    SYMBOLS,
-)
+from lesson_lib.data.recall import CHARACTERS, FILLERS, PAIR_KEYS, PAIR_TOKENS, PAIR_VALUES, QUESTION, SYMBOLS
 
 
 def draw(batch, distance, seed=0, **options):

@@ -488,10 +488,8 @@ def test_what_needs_a_table_is_refused(asked, said):
 
 
 def test_dropout_is_refused_while_it_trains():
-    layer, x = (
-        MultiHeadAttention(6 * D_K, 6, dropout=0.5, attention=TableFree(attend_linear)),
-        draw(B, N, 6 * D_K),
-    )
+    layer = MultiHeadAttention(6 * D_K, 6, dropout=0.5, attention=TableFree(attend_linear))
+    x = draw(B, N, 6 * D_K)
     with pytest.raises(ValueError, match="so no dropout"):
         layer(x, x, x, weights=False)
     assert layer.eval()(x, x, x, weights=False).output.isfinite().all()

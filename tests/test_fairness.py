@@ -79,13 +79,10 @@ def test_answers_are_read_run_and_judged(tmp_path, capsys):
     found = json.loads((tmp_path / "verdicts.json").read_text())
     states = [(row["name"], row["state"], row["named"]) for row in found]
     assert states == [
-        ("weighted_sum", "passed", False),
-        ("weighted_sum", "failed", True),
-        ("slopes", "failed", True),
-        ("slopes", "no cell", False),
-        ("plus_or_times", "failed", True),
+        ("weighted_sum", "passed", False), ("weighted_sum", "failed", True), ("slopes", "failed", True),
+        ("slopes", "no cell", False), ("plus_or_times", "failed", True),
         ("nothing_like_it", "unknown", False),
-    ]
+    ]  # fmt: skip
     assert found[1]["said"] in exercises()["weighted_sum"].slips and found[1]["cause"] == "the plain mean"
     assert "ZeroDivisionError" in found[3]["said"]
     assert "00_start_here: 6 answers: 1 first passed, 3 mistake failed named" in capsys.readouterr().out

@@ -55,11 +55,8 @@ def test_edges_are_a_mask(score):
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_both_forms_of_the_layer_agree_forward_and_backward(dynamic):
     torch.manual_seed(0)
-    layer, x, edges = (
-        GraphAttention(D_IN, D_OUT, HEADS, dynamic=dynamic).double(),
-        nodes().requires_grad_(),
-        graph(),
-    )
+    layer, x = GraphAttention(D_IN, D_OUT, HEADS, dynamic=dynamic).double(), nodes().requires_grad_()
+    edges = graph()
     nn.init.normal_(layer.bias)
     sparse, dense = layer(x, edges), layer.dense(x, from_edges(edges, N))
     assert_close(sparse.output, dense.output)

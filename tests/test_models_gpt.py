@@ -187,12 +187,7 @@ def test_odd_temperatures_get_a_sentence(temperature, no_shape_hook):
 
 
 @pytest.mark.parametrize(
-    "top_k, words",
-    [
-        (0, "whole number from 1 to"),
-        (2.0, "whole number"),
-        (13, "from 1 to 12"),
-    ],
+    "top_k, words", [(0, "whole number from 1 to"), (2.0, "whole number"), (13, "from 1 to 12")]
 )
 def test_odd_top_ks_get_a_sentence(top_k, words, no_shape_hook):
     with pytest.raises(ValueError, match=f"top_k must be .*{words}"):

@@ -89,12 +89,8 @@ def shaw_with_rows():
 
 
 def test_shaw_is_its_formula():
-    shaw, q, k, v = (
-        shaw_with_rows(),
-        torch.randn(B, H, N, D_K),
-        torch.randn(B, H, N, D_K),
-        torch.randn(B, H, N, D_V),
-    )
+    shaw, q, k = shaw_with_rows(), torch.randn(B, H, N, D_K), torch.randn(B, H, N, D_K)
+    v = torch.randn(B, H, N, D_V)
     index = (torch.arange(N) - torch.arange(N)[:, None]).clamp(-2, 2) + 2
     scores = (q[..., :, None, :] * (k[..., None, :, :] + shaw.key_rows[index])).sum(-1) / D_K**0.5
     assert_close(shaw(q, k), scores, atol=1e-5, rtol=1e-5)

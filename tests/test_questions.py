@@ -101,11 +101,8 @@ def read(text, code=CODE):
 def test_a_choice_is_read():
     made = read(CHOICE)
     assert (made.name, made.title, made.notebook, made.stars) == (
-        "padding_share",
-        "The empty chair",
-        "02a_some",
-        0,
-    )
+        "padding_share", "The empty chair", "02a_some", 0,
+    )  # fmt: skip
     assert made.asked == "Which share does the chair get?" and made.answer == "b" and made.second is None
     assert made.options == {"a": "none", "b": "71 %"} and made.remember == "it wins"
     assert made.slips == {"a score of 0 is a number like any other": "a"}
