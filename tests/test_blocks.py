@@ -399,11 +399,7 @@ def test_stacks_are_their_layers_one_after_the_other(norm_first):
         expected.append(layer(expected[-1]).output)
     encoded = encoder(source, weights=True)
     assert_close(torch.stack(encoded.stream), torch.stack(expected))
-    memory = (
-        F.layer_norm(expected[-1], (D,), encoder.norm.weight, encoder.norm.bias)
-        if norm_first
-        else expected[-1]
-    )
+    memory = encoder.norm(expected[-1]) if norm_first else expected[-1]
     assert_close(encoded.output, memory, **CLOSE)
     expected = [x]
     for layer in decoder.layers:

@@ -41,18 +41,6 @@ def test_pictures_smaller_than_the_kernel(rebuilt, h, w):
     assert_close(rebuilt(layer)(x), layer(x), atol=1e-5, rtol=0)
 
 
-def test_each_head_looks_at_one_tap_and_nowhere_else():
-    layer = as_attention(conv())
-    table = layer.heads(torch.zeros(1, C_IN, H, W), weights=True).weights[0]
-    assert table.shape == (9, H * W, (H + 2) * (W + 2))
-    row = table[:, 2 * W + 4]  # the pixel in line 2, column 4 stands at (3, 5) of the canvas
-    seen = row.argmax(-1)
-    assert [divmod(int(j), W + 2) for j in seen] == [
-        (3 + dy, 5 + dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)
-    ]
-    assert row.max(-1).values.min() > 1 - 1e-6
-
-
 def test_a_soft_head_by_hand():
     layer = nn.Conv2d(1, 1, 1, bias=False)
     nn.init.ones_(layer.weight)

@@ -274,17 +274,6 @@ def test_gradients_of_parts_sum_to_the_whole():
 # ---- LowRank
 
 
-def test_mixtures_that_mix_nothing_are_attend():
-    layer = LowRank(M, M)
-    with torch.no_grad():
-        layer.mix_keys.copy_(torch.eye(M))
-        layer.mix_values.copy_(torch.eye(M))
-    query, key, value = qkv()
-    got, expected = (with_gradients(form, [query, key, value]) for form in (layer, by_table()))
-    for mine, theirs in zip(got, expected, strict=True):
-        assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("m", [1, 7, M])
 def test_shorter_sequences_use_the_first_columns_and_longer_ones_are_refused(m):
     layer, (query, key, value) = LowRank(M, 3), qkv(N, m)

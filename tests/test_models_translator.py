@@ -234,24 +234,6 @@ def test_teacher_forcing_gives_the_logits_of_one_step_after_the_other(make):
         )
 
 
-@pytest.mark.parametrize("make", ["pre-norm", "post-norm", "as it starts"])
-def test_the_cache_changes_neither_logits_nor_tokens(make):
-    """Without a cache: everything said so far goes through the decoder again, at each step."""
-    model = MACHINES[make]()
-    source, lengths = to_device(model.vocabulary.encode(TEXTS))
-    state, said = model.start(source, lengths), torch.full((len(TEXTS), 1), START, device=source.device)
-    with torch.no_grad():
-        for past in range(1, 10):
-            assert len(state.caches[0].own) == past - 1 and len(state.caches[0].cross) in (0, source.shape[1])
-            cached, state, _ = model.step(said[:, -1], state)
-            again = model(source, lengths, said).logits[:, -1]
-            assert_close(cached, again, atol=1e-5, rtol=1e-5)
-            said = torch.cat([said, again[:, END:].argmax(-1, keepdim=True) + END], 1)
-    found = greedy(model, source, lengths, 9).tokens
-    assert torch.equal(found, said[:, 1 : 1 + found.shape[1]])
-    assert make == "as it starts" or len({tuple(row) for row in found.tolist()}) > 1, "not all the same"
-
-
 @every_machine
 def test_rows_of_a_state_can_be_taken_in_any_order_and_twice(make):
     model = make()
