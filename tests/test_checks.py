@@ -592,6 +592,14 @@ def test_a_lock_that_is_held_keeps_the_attempt_for_later(home, monkeypatch):
     assert store.read()[0]["a"]["attempts"] == 2
 
 
+def _attempts(folder, count):
+    import os
+
+    os.environ["LESSON_HOME"] = folder
+    for _ in range(count):
+        store.record(store.Event("a", "answer", False))
+
+
 def test_two_kernels_at_once_lose_nothing(home):
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     workers = [context.Process(target=_attempts, args=(str(home), 25)) for _ in range(2)]

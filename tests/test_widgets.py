@@ -17,7 +17,7 @@ from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExp
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
 from lesson_lib.positions import frequencies, rotation, sinusoidal
 from lesson_lib.widgets.explorer import number, shade, table
-from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.heads import EVERY, HeadExplorer
 from tests.explorers import stands_alone
 
 H, N, M = 3, 5, 7  # heads, queries, keys
@@ -157,12 +157,46 @@ def test_a_weight_is_never_rounded_to_zero_or_one():
     assert w.words(0, 0) == "looks at 'b' (place 0) with weight more than 0.99, 1 more share less than 0.01"
 
 
+@pytest.mark.parametrize("query", [0, N - 1])
+@pytest.mark.parametrize("shown", [EVERY, 0, H - 1])
+def test_every_query_of_one_head_and_of_all(query, shown):
+    w = some_heads()
+    w.shown.value, w.query.value = shown, query
+    drawing = w.drawing.value
+    assert f"<b>Query {query}, &#x27;{'abcde'[query]}&#x27;</b>, the row" in drawing
+    heads = range(H) if shown == EVERY else [shown]
+    for head in heads:
+        assert w.words(head, query).replace("'", "&#x27;") in drawing
+    assert drawing.count('class="ll-query"') == (0 if shown == EVERY else 1)
+    assert drawing.count("<svg") == (H if shown == EVERY else 0) and drawing.count("<td><b>") == len(heads)
+
+
 def test_a_map_has_a_pixel_for_each_weight():
     drawn = re.findall(r'href="data:image/png;base64,([^"]+)"', some_heads().drawing.value)
     first = Image.open(io.BytesIO(base64.b64decode(drawn[0])))
     assert len(drawn) == H and first.size == (M, N)
     pixels = torch.tensor([[sum(first.getpixel((j, i))) for j in range(M)] for i in range(N)])
     assert torch.equal(pixels.argmax(-1), torch.arange(N))  # each query of head 0 looks at its own place
+
+
+def test_one_head_tells_every_number_and_tab_stops_in_one_row():
+    w = some_heads()
+    w.shown.value = 2
+    assert (
+        "query 0, &#x27;a&#x27;, to key 1, &#x27;u&#x27;: weight = exp(score) / sum of exp(scores) of the row"
+        " = 0.0200" in w.drawing.value
+    )
+    # the query's weights, and how many keys it looks at
+    assert w.drawing.value.count('tabindex="0"') == M + 1
+    assert ">0.98<" in w.drawing.value
+
+
+def test_the_largest_heads_are_drawn_and_labels_are_escaped():
+    w = HeadExplorer(torch.full((12, 24, 24), 1 / 24), ["<i>extraordinary"] * 24, ["a<b"] * 12)
+    for w.shown.value in (EVERY, 11):
+        assert "<i>" not in w.drawing.value and "a&lt;b" in w.drawing.value
+        assert "&lt;i&gt;extrao…" in w.drawing.value
+    assert w._repr_mimebundle_()[0]["image/png"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The alignment explorer without a browser: it translates once per input and draws for every character."""
 
+import re
+
 import pytest
 import torch
 
@@ -44,6 +46,22 @@ def test_picking_and_typing_translate_once_each(calls):
     w.text.value = "  Mittwoch, 3.  MÄRZ 2021 "
     assert w.source == "mittwoch, 3. märz 2021" and len(calls) == 3
     assert "mittwoch, 3. märz 2021 →" in w.drawing.value
+
+
+def test_bars_stand_on_their_characters_and_are_as_high_as_the_weights():
+    w = AlignmentExplorer(untrained(), TEXTS)
+    row = torch.tensor([0.0] * 4 + [0.75, 0.25] + [0.0] * 6)
+    w.translation = w.translation._replace(weights=row.repeat(len(w.translation.text), 1).double())
+    w.refresh()
+    bars = re.findall(
+        rf'y="([\d.]+)" width="\d+" height="([\d.]+)" fill="{module.CURVES[0]}"', w.drawing.value
+    )
+    heights = [float(height) for _, height in bars]
+    assert heights == [0.0] * 4 + [0.75 * module.BAR, 0.25 * module.BAR] + [0.0] * 6
+    assert all(float(y) + height == module.BAR for (y, _), height in zip(bars, heights, strict=True))
+    assert "&#x27;ä&#x27; (place 4): weight 0.7500" in w.drawing.value
+    assert "&#x27;m&#x27; (place 3): weight 0.0000" in w.drawing.value
+    assert w.words(0).endswith("looks most at 'ä' (place 4), weight 0.75, then at 'r' (place 5): 0.25.")
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from lesson_lib.blocks import Decoder, Encoder
+from lesson_lib.blocks import Decoder, DecoderWeights, Encoder
 from lesson_lib.masks import causal
 from lesson_lib.widgets import machine as module
-from lesson_lib.widgets.machine import MachineExplorer
+from lesson_lib.widgets.machine import BAR, FOOT, MachineExplorer
 from tests.explorers import stands_alone
 
 LAYERS, H, M, N = 2, 3, 7, 5
@@ -53,6 +53,21 @@ def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
     assert stands_alone(lambda: MachineExplorer(Machine(), TEXTS))
 
 
+def test_every_choice_is_drawn_and_the_model_is_asked_once():
+    model = Machine()
+    w = MachineExplorer(model, TEXTS)
+    drawn = set()
+    for part, n in (("encoder", M), ("own", N), ("cross", N)):
+        w.part.value = part
+        assert (w.layer.min, w.layer.max, w.head.max, w.at.max) == (1, LAYERS, H - 1, n - 1)
+        for w.layer.value in range(1, LAYERS + 1):
+            for w.head.value in range(H):
+                for w.at.value in range(n):
+                    drawn.add(w.drawing.value)
+                    assert f"layer {w.layer.value}, head {w.head.value}: query {w.at.value}, " in w.words()
+    assert len(drawn) == LAYERS * H * (M + 2 * N) and model.calls == TEXTS[:1]
+
+
 def test_picking_and_typing_open_once_each():
     model = Machine()
     w = MachineExplorer(model, TEXTS)
@@ -67,6 +82,32 @@ def test_stacks_of_different_depth_are_both_drawn():
     w.layer.value = 3
     w.part.value = "cross"
     assert w.layer.value == w.layer.max == 1 and "Overview of 15 maps" in w.drawing.value
+
+
+def test_bars_are_as_high_as_the_weights_and_the_sentence_names_the_largest():
+    model = Machine()
+
+    def planted(text):
+        one = model(text)
+        one.decoder.weights[1] = DecoderWeights(one.decoder.weights[1].own, torch.zeros(1, H, N, M))
+        one.decoder.weights[1].cross[0, 2, 3] = torch.tensor([0, 0, 0.125, 0.75, 0, 0.125, 0])
+        return one
+
+    w = MachineExplorer(planted, TEXTS)
+    w.part.value, w.layer.value, w.head.value, w.at.value = "cross", 2, 2, 3
+    bars = re.findall(r'class="ll-bar" x="\d+" y="([\d.]+)" width="\d+" height="([\d.]+)"', w.drawing.value)
+    heights = [float(height) for _, height in bars]
+    assert heights == [0, 0, 0.125 * BAR, 0.75 * BAR, 0, 0.125 * BAR, 0]
+    assert all(float(y) + float(height) == FOOT for y, height in bars)
+    assert "key 3, &#x27;m&#x27;: weight 0.7500" in w.drawing.value and ">0.75</text>" in w.drawing.value
+    assert (
+        w.words()
+        == "Decoder to encoder, layer 2, head 2: query 3, '8' (from it comes the next, '7'), looks most at"
+        " 'm' (place 3) with weight 0.75, then at ' ' (place 2) with weight 0.12; 'i' (place 5) with"
+        " weight 0.12."
+    )
+    w.at.value = 0
+    assert "is allowed no key." in w.words() and w.words() in w.drawing.value.replace("&#x27;", "'")
 
 
 def test_a_weight_is_never_a_rounded_one():
@@ -132,3 +173,18 @@ def test_images_have_words_and_markup_is_escaped():
     labels = re.findall(r'role="img" aria-label="([^"]+)"', w.drawing.value)
     assert len(labels) == 2 and labels[0].startswith("Overview of 18 maps") and "looks most at" in labels[1]
     assert "role='status'" in w.drawing.value and "rows are queries, columns are keys" in w.drawing.value
+
+
+def frames(w):
+    found = re.findall(r'class="ll-frame" x="(\d+)" y="(\d+)" width="(\d+)"', w.drawing.value)
+    return [tuple(map(int, frame)) for frame in found]
+
+
+def test_the_frames_move_with_part_layer_head_and_query():
+    w = MachineExplorer(Machine(), TEXTS)
+    (x, y, side), (_, row, _) = frames(w)
+    w.head.value, w.layer.value, w.at.value = 2, 2, 1
+    (x_2, y_2, _), (_, row_2, _) = frames(w)
+    assert (x_2 - x, y_2 - y) == (2 * side, side) and row_2 > row
+    w.part.value = "cross"
+    assert frames(w)[0][0] > x_2 + side and frames(w)[0][1] == y_2
