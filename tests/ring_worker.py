@@ -107,11 +107,7 @@ def poison():
     of theirs."""
     p, rank = dist.get_world_size(), dist.get_rank()
     # averages of ones are ones
-    q, k, v = (
-        draw(11, D_K, seed=rank),
-        draw(11, D_K, seed=7),
-        torch.ones(11, D_V),
-    )
+    q, k, v = (draw(11, D_K, seed=rank), draw(11, D_K, seed=7), torch.ones(11, D_V))
     if rank == p - 1:
         v.fill_(1e9)
     output = attend_ring(q, k, v, causal=True)

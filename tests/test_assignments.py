@@ -343,15 +343,12 @@ def test_a_verdict_that_the_hidden_test_did_not_give_does_not_count():
 @pytest.mark.parametrize(
     "kind, text, said",
     [
-        (
-            "NameError",
-            "name 'f' is not defined",
-            "nothing is called f here: the cell that defines it is missing",
-        ),
+        ("NameError", "name 'f' is not defined",
+         "nothing is called f here: the cell that defines it is missing"),
         ("CellTimeoutError", "", "no answer in time"),
         ("RuntimeError", "secret", "could not be judged (RuntimeError)"),
     ],
-)
+)  # fmt: skip
 def test_an_error_in_place_of_a_verdict_is_no_points_and_a_sentence(kind, text, said):
     cell = graded_cell(new_output("error", ename=kind, evalue=text, traceback=["secret"]))
     assignments.judged(cell)

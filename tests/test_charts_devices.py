@@ -52,27 +52,6 @@ def test_without_a_gpu_the_cpu_stands_alone_and_a_line_says_so():
     assert not drawn(None).figure.axes[0].texts
 
 
-def test_the_line_stands_above_the_legend():
-    figure = drawn(([], "No GPU has been measured yet.")).figure
-    figure.draw_without_rendering()
-    (text,), (legend,) = figure.axes[0].texts, figure.legends
-    below, line, above = (artist.get_window_extent() for artist in (legend, text, figure.axes[0].xaxis.label))
-    assert below.y1 <= line.y0 and line.y1 <= above.y0 and line.x0 >= 0
-
-
-def test_a_single_measurement_has_no_band():
-    _, gpu = drawn((rows(seeds=(5,)), "a made-up GPU, measured just now")).figure.axes
-    assert not gpu.collections
-    assert list(curve(gpu, "product").get_ydata()) == pytest.approx([42e-6, 74e-6, 138e-6])
-
-
-def test_other_panels_stand_before_and_keep_their_limits():
-    mib = {"loop": ([16, 32], [1.0, 2.0])}
-    first, cpu, gpu = drawn((rows(), STORED), others={"MiB": mib}).figure.axes
-    assert first.get_title("left") == "MiB" and first.get_ylim()[0] > 0.5
-    assert cpu.get_ylim() == gpu.get_ylim() != first.get_ylim()
-
-
 def figures(gpu):
     two = ([16, 32], {"one": [0.1, 0.2], "two": [0.3, 0.9]})
     costs = [{"kind": k, "n": n, "seconds": 0.1 * n, "mib": 1.0 * n} for k in ("one", "two") for n in (4, 16)]

@@ -31,10 +31,6 @@ def opened(layers=LAYERS, n_heads=H, m=M, n=N, **options):
     return Opened(list("3. mai 87;" * 12)[:m], ["start", *"1987-05-03;" * 11][:n], encoded, decoded)
 
 
-def images(picture):
-    return [torch.from_numpy(image.get_array().data) for image in picture.figure.axes[0].get_images()]
-
-
 def test_what_is_inside_is_what_the_blocks_returned():
     one = opened()
     encoder, own, cross = parts(one)
@@ -74,47 +70,6 @@ def test_one_stack_is_one_part_whose_layers_count_from_zero():
         parts(of_one_stack()._replace(weights=None))
 
 
-def test_maps_go_down_as_the_tokens_do():
-    (encoder, own, cross), drawn = parts(opened()), images(machine(opened()))
-    rows = [*encoder.weights, own.weights[0], cross.weights[0], own.weights[1], cross.weights[1]]
-    assert len(drawn) == 6 * H + 1, "all maps, and the colours' scale"
-    for k, row in enumerate(rows):
-        for head in range(H):
-            torch.testing.assert_close(drawn[k * H + head], row[head], rtol=0, atol=0)
-    picture = machine(opened())
-    page = picture.figure.axes[0]
-    texts = [text.get_text() for text in page.texts]
-    assert [t for t in texts if t.startswith("head")] == 2 * [f"head {k}" for k in range(H)]
-    assert texts.count("cross") == LAYERS and {"layer 1", "layer 2", "layer 1\nown"} <= set(texts)
-    assert all(image.get_clim() == (0, 1) for image in page.get_images())
-
-
-def test_the_norm_stands_beside_the_layers_that_made_it():
-    one = opened()
-    for norms in one.encoder.stream:
-        norms[:] = 0
-    one.encoder.stream[1][0, :, 0] = torch.arange(3.0, 3.0 + M)  # norms 3 ... 9, mean 6
-    one.encoder.stream[2][0, 0, :2] = torch.tensor([30.0, 40.0])  # norm 50, the others 0
-    picture = machine(one)
-    page, beside, _ = picture.figure.axes
-    (line,) = beside.get_lines()
-    xs, ys = line.get_xdata(), line.get_ydata()
-    torch.testing.assert_close(
-        torch.as_tensor(xs), torch.tensor([0, 6, 50 / M], dtype=torch.float64), check_device=False
-    )
-    extents = [image.get_extent() for image in page.get_images()]
-    assert extents[0][3] == pytest.approx(ys[0]), "what comes in stands at the top of layer 1"
-    assert extents[0][2] < ys[1] <= extents[H][3] + 1e-9, "what layer 1 leaves stands between layers 1 and 2"
-    height = picture.figure.get_size_inches()[1]
-    box = beside.get_position()
-    low, high = beside.get_ylim()
-    at = box.y0 + (ys[1] - low) / (high - low) * box.height
-    assert abs((1 - at) * height - ys[1]) < 0.2, "both axes count inches of the page"
-    band = beside.collections[0].get_paths()[0].vertices[:, 0]
-    assert band.max() == 50 and band.min() == 0
-    assert [t.get_text() for t in beside.get_yticklabels()] == ["in", "after 1", "after 2"]
-
-
 @pytest.mark.parametrize(
     "layers, n_heads, m, n", [(2, 4, 41, 23), (6, 8, 31, 11), (1, 1, 3, 2), (3, 2, 5, 37)]
 )
@@ -129,13 +84,6 @@ def test_small_and_large_machines_fit_the_page(layers, n_heads, m, n):
     assert all(box.x0 >= 0 and box.y1 <= figure.bbox.y1 for box in boxes)
 
 
-def test_alt_texts_are_sentences_without_numbers_and_captions_name_the_query():
-    for picture in (machine(opened()), machine(of_one_stack())):
-        assert picture.alt.endswith(".") and not any(c.isdigit() for c in picture.alt)
-        assert picture.caption and picture.png().startswith(b"\x89PNG")
-        assert "rows are queries, columns are keys" in picture.caption
-
-
 @pytest.mark.parametrize("nothing", [None, "3. mai", [1, 2], torch.zeros(2, 3)])
 def test_what_is_not_opened_gets_a_sentence(nothing):
     with pytest.raises(TypeError, match=r"opened must be what .* lacks source, target, encoder, decoder"):
@@ -145,48 +93,30 @@ def test_what_is_not_opened_gets_a_sentence(nothing):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (
-            lambda o: {"encoder": Stacked(o.encoder.output, None, None)},
-            "the encoder was not opened: .* weights=True",
-        ),
+        (lambda o: {"encoder": Stacked(o.encoder.output, None, None)},
+         "the encoder was not opened: .* weights=True"),
         (lambda o: {"decoder": o.decoder._replace(weights=[None, None])}, "the decoder was not opened"),
-        (
-            lambda o: {"source": o.source[1:]},
-            r"encoder.weights must be one sequence's, \(1, ..., 6, 6\) in each layer, got \(1, 3, 7, 7\)",
-        ),
+        (lambda o: {"source": o.source[1:]},
+         r"encoder.weights must be one sequence's, \(1, ..., 6, 6\) in each layer, got \(1, 3, 7, 7\)"),
         (lambda o: {"target": [*o.target, "!"]}, r"decoder.weights, own must be .* \(1, ..., 6, 6\)"),
+        (lambda o: {"encoder": o.encoder._replace(weights=[w.repeat(2, 1, 1, 1) for w in o.encoder.weights])},
+         r"got \(2, 3, 7, 7\)"),
         (
-            lambda o: {
-                "encoder": o.encoder._replace(weights=[w.repeat(2, 1, 1, 1) for w in o.encoder.weights])
-            },
-            r"got \(2, 3, 7, 7\)",
-        ),
-        (
-            lambda o: {
-                "decoder": o.decoder._replace(
-                    weights=[DecoderWeights(w.own, w.own) for w in o.decoder.weights]
-                )
-            },
+            lambda o: {"decoder": o.decoder._replace(weights=[DecoderWeights(w.own,
+             w.own) for w in o.decoder.weights])},
             "decoder.weights, cross must",
         ),
         (
-            lambda o: {
-                "decoder": o.decoder._replace(
-                    weights=[DecoderWeights(w.own, None) for w in o.decoder.weights]
-                )
-            },
+            lambda o: {"decoder": o.decoder._replace(weights=[DecoderWeights(w.own,
+             None) for w in o.decoder.weights])},
             "cross .* got NoneType",
         ),
-        (
-            lambda o: {"encoder": o.encoder._replace(stream=o.encoder.stream[1:])},
-            "the encoder's stream must hold one more than the 2 layers, got 2",
-        ),
-        (
-            lambda o: {"decoder": o.decoder._replace(stream=[x[0] for x in o.decoder.stream])},
-            r"decoder.stream .*, 5, d_model\) .* got \(5, 12\)",
-        ),
+        (lambda o: {"encoder": o.encoder._replace(stream=o.encoder.stream[1:])},
+         "the encoder's stream must hold one more than the 2 layers, got 2"),
+        (lambda o: {"decoder": o.decoder._replace(stream=[x[0] for x in o.decoder.stream])},
+         r"decoder.stream .*, 5, d_model\) .* got \(5, 12\)"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_gets_a_sentence(change, words, no_shape_hook):
     one = opened()
     with pytest.raises(ValueError, match=words):

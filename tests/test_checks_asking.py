@@ -373,11 +373,8 @@ CAUGHT = {
         {"pixels": torch.ones(2, 1), "d": torch.tensor([[[0.0, 0.0], [0.0, 1.0]]])}
         | {"kernel": torch.ones(1, 1, 3, 3), "sharpness": 0.5},
     ],
-    "patch_rows_2": [
-        {"images": torch.rand(1, 1, 4, 4), "patch": 2},
-        {"images": torch.rand(2, 1, 2, 2), "patch": 2},
-        {"images": torch.ones(2, 1, 4, 4), "patch": 2},
-    ],
+    "patch_rows_2": [{"images": torch.rand(1, 1, 4, 4), "patch": 2},
+     {"images": torch.rand(2, 1, 2, 2), "patch": 2}, {"images": torch.ones(2, 1, 4, 4), "patch": 2}],
     "sagan_block_2": [
         {name: torch.ones(1, 1) for name in ("w_q", "w_k", "w_v")}
         | {"x": torch.tensor([[[[1.0, 2.0]]]]), "gamma": 0.0},
@@ -386,10 +383,8 @@ CAUGHT = {
         {name: torch.zeros(1, 1) for name in ("w_q", "w_k", "w_v")}
         | {"x": torch.tensor([[[[1.0, 2.0]]]]), "gamma": 1.0},
     ],
-    "cheapest_match_2": [
-        {"cost": torch.tensor([[1.0, 2.0], [2.0, 9.0]])},
-        {"cost": torch.tensor([[1.0, 2.0, 3.0]])},
-    ],
+    "cheapest_match_2": [{"cost": torch.tensor([[1.0, 2.0], [2.0, 9.0]])},
+     {"cost": torch.tensor([[1.0, 2.0, 3.0]])}],
     "gru_step_2": [
         {"x": torch.ones(1, 1), "W": torch.ones(3, 1), "U": torch.ones(3, 1), "state": torch.zeros(1, 1)}
         | {"b": torch.zeros(3), "c": torch.zeros(3)},
@@ -408,43 +403,28 @@ CAUGHT = {
         | {"knows": torch.eye(2, dtype=torch.bool)},
     ],
     "rnn_stages_2": [{"n": 1, "d": 3, "rows": 4}, {"n": 3, "d": 0, "rows": 1}],
-    "shift_weights_2": [
-        {"h": 1, "w": 3, "down": 0, "right": 1},
-        {"h": 3, "w": 2, "down": 1, "right": 0},
-        {"h": 2, "w": 2, "down": 5, "right": 5},
-    ],
-    "scaled_attention_2": [
-        {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.eye(2)},
-        {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "value": torch.ones(1, 3)},
-        {"query": torch.zeros(1, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
-        {"query": torch.ones(1, 2), "key": torch.tensor([[1.0, 0], [3, 0]]), "value": torch.ones(2, 3)},
-    ],
-    "soft_look_up_2": [
-        {"query": torch.zeros(2, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
-        {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.zeros(2, 3)},
-    ],
-    "without_padding_2": [
-        {"scores": torch.ones(1, 1, 2), "real": torch.tensor([[True, True]])},
-        {"scores": 30 * torch.ones(1, 1, 2), "real": torch.tensor([[True, False]])},
-    ],
-    "scaled_scores_2": [
-        {"query": torch.ones(1, 2), "key": torch.eye(2)},
-        {"query": torch.zeros(1, 2), "key": torch.ones(3, 2)},
-    ],
+    "shift_weights_2": [{"h": 1, "w": 3, "down": 0, "right": 1}, {"h": 3, "w": 2, "down": 1, "right": 0},
+     {"h": 2, "w": 2, "down": 5, "right": 5}],
+    "scaled_attention_2": [{"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.eye(2)},
+     {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "value": torch.ones(1, 3)},
+     {"query": torch.zeros(1, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
+     {"query": torch.ones(1, 2), "key": torch.tensor([[1.0, 0], [3, 0]]), "value": torch.ones(2, 3)}],
+    "soft_look_up_2": [{"query": torch.zeros(2, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
+     {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.zeros(2, 3)}],
+    "without_padding_2": [{"scores": torch.ones(1, 1, 2), "real": torch.tensor([[True, True]])},
+     {"scores": 30 * torch.ones(1, 1, 2), "real": torch.tensor([[True, False]])}],
+    "scaled_scores_2": [{"query": torch.ones(1, 2), "key": torch.eye(2)},
+     {"query": torch.zeros(1, 2), "key": torch.ones(3, 2)}],
     "additive_scores_2": [
         {"query": torch.zeros(1, 2), "key": torch.ones(1, 2), "w_query": torch.eye(2), "w_key": torch.eye(2)}
         | {"v": torch.ones(2)},
         {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "w_query": torch.eye(2), "w_key": torch.eye(2)}
         | {"v": torch.zeros(2)},
     ],
-    "without_loops_2": [
-        {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
-        {"query": torch.ones(2, 2), "key": torch.eye(2), "value": torch.zeros(2, 3)},
-    ],
-    "mix_in_columns_2": [
-        {"V": torch.ones(3, 2), "A_prime": torch.full((2, 2), 0.5)},
-        {"V": torch.zeros(3, 2), "A_prime": torch.tensor([[0.9, 0.5], [0.1, 0.5]])},
-    ],
+    "without_loops_2": [{"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
+     {"query": torch.ones(2, 2), "key": torch.eye(2), "value": torch.zeros(2, 3)}],
+    "mix_in_columns_2": [{"V": torch.ones(3, 2), "A_prime": torch.full((2, 2), 0.5)},
+     {"V": torch.zeros(3, 2), "A_prime": torch.tensor([[0.9, 0.5], [0.1, 0.5]])}],
     "attention_in_columns_2": [
         {"I": torch.ones(2, 1), "W_q": torch.ones(3, 2), "W_k": torch.ones(3, 2), "W_v": torch.ones(5, 2)},
         {"I": torch.ones(2, 3), "W_q": torch.zeros(3, 2), "W_k": torch.ones(3, 2), "W_v": torch.ones(5, 2)},
@@ -453,81 +433,37 @@ CAUGHT = {
         {"x": torch.eye(2)[None], "w_q": torch.eye(2), "w_k": torch.eye(2), "w_v": torch.eye(2)},
         {"x": torch.ones(1, 1, 2), "w_q": torch.ones(2, 1), "w_k": torch.ones(2, 1), "w_v": torch.eye(2)},
     ],
-    "both_masks_2": [
-        {"real": torch.ones(1, 3, dtype=torch.bool)},
-        {"real": torch.zeros(1, 1, dtype=torch.bool)},
-    ],
-    "offset_rows_2": [
-        {"query_positions": torch.arange(2), "key_positions": torch.arange(3), "radius": 1},
-        {"query_positions": torch.tensor([5]), "key_positions": torch.tensor([3, 4]), "radius": 0},
-    ],
+    "both_masks_2": [{"real": torch.ones(1, 3, dtype=torch.bool)},
+     {"real": torch.zeros(1, 1, dtype=torch.bool)}],
+    "offset_rows_2": [{"query_positions": torch.arange(2), "key_positions": torch.arange(3), "radius": 1},
+     {"query_positions": torch.tensor([5]), "key_positions": torch.tensor([3, 4]), "radius": 0}],
     "several_heads_2": [
-        {
-            "query": torch.eye(2)[None],
-            "key": torch.eye(2)[None],
-            "value": torch.eye(2)[None],
-            "w_output": torch.eye(2),
-            "n_heads": 1,
-        },
-        {
-            "query": torch.ones(1, 1, 2),
-            "key": torch.ones(1, 2, 2),
-            "value": torch.eye(2)[None],
-            "w_output": torch.eye(2),
-            "n_heads": 2,
-        },
-        {
-            "query": torch.ones(1, 2, 2),
-            "key": torch.ones(1, 2, 2),
-            "value": torch.zeros(1, 2, 2),
-            "w_output": torch.eye(2),
-            "n_heads": 2,
-        },
+        {"query": torch.eye(2)[None], "key": torch.eye(2)[None], "value": torch.eye(2)[None],
+         "w_output": torch.eye(2), "n_heads": 1},
+        {"query": torch.ones(1, 1, 2), "key": torch.ones(1, 2, 2), "value": torch.eye(2)[None],
+         "w_output": torch.eye(2), "n_heads": 2},
+        {"query": torch.ones(1, 2, 2), "key": torch.ones(1, 2, 2), "value": torch.zeros(1, 2, 2),
+         "w_output": torch.eye(2), "n_heads": 2},
     ],
-    "heads_together_2": [
-        {"heads": torch.arange(4.0).view(1, 2, 2)},
-        {"heads": torch.arange(4.0).view(2, 1, 2)},
-        {"heads": torch.ones(2, 2, 1)},
-    ],
+    "heads_together_2": [{"heads": torch.arange(4.0).view(1, 2, 2)},
+     {"heads": torch.arange(4.0).view(2, 1, 2)}, {"heads": torch.ones(2, 2, 1)}],
     "many_heads_2": [
-        {
-            "x": torch.tensor([[0.0], [1.0]]),
-            "w_query": torch.ones(1, 2),
-            "w_key": torch.ones(1, 2),
-            "w_value": torch.ones(1, 2),
-            "w_output": torch.ones(2, 1),
-            "n_heads": 1,
-        },
-        {
-            "x": torch.ones(1, 1),
-            "w_query": torch.ones(1, 2),
-            "w_key": torch.ones(1, 2),
-            "w_value": torch.ones(1, 2),
-            "w_output": torch.ones(2, 1),
-            "n_heads": 2,
-        },
+        {"x": torch.tensor([[0.0], [1.0]]), "w_query": torch.ones(1, 2), "w_key": torch.ones(1, 2),
+         "w_value": torch.ones(1, 2), "w_output": torch.ones(2, 1), "n_heads": 1},
+        {"x": torch.ones(1, 1), "w_query": torch.ones(1, 2), "w_key": torch.ones(1, 2),
+         "w_value": torch.ones(1, 2), "w_output": torch.ones(2, 1), "n_heads": 2},
     ],
-    "silent_head_2": [
-        {"w_output": torch.zeros(2, 2), "head": 0, "n_heads": 2},
-        {"w_output": torch.ones(1, 1), "head": 0, "n_heads": 1},
-    ],
-    "may_look_2": [
-        {
-            "attn_mask": torch.tensor([[False, True]]),
-            "key_padding_mask": torch.tensor([[True, False]]),
-        },
-    ],
-    "put_back_2": [
-        {"outputs": torch.eye(2), "order": torch.tensor([1, 0])},
-        {"outputs": torch.ones(3, 2), "order": torch.tensor([1, 2, 0])},
-    ],
+    "silent_head_2": [{"w_output": torch.zeros(2, 2), "head": 0, "n_heads": 2},
+     {"w_output": torch.ones(1, 1), "head": 0, "n_heads": 1}],
+    "may_look_2": [{"attn_mask": torch.tensor([[False, True]]),
+     "key_padding_mask": torch.tensor([[True, False]])}],
+    "put_back_2": [{"outputs": torch.eye(2), "order": torch.tensor([1, 0])},
+     {"outputs": torch.ones(3, 2), "order": torch.tensor([1, 2, 0])}],
     "alibi_bias_2": [{"n": 1, "slope": 0.5}, {"n": 3, "slope": 0.0}],
     "squeezed_2": [{"n": 3, "trained": 4}],
     "waves_2": [{"positions": torch.arange(3.0), "d": 2}],
-    "shift_matrix_2": [
-        {"delta": 2.0, "frequencies": torch.ones(1)},
-        {"delta": 0.0, "frequencies": torch.tensor([1.0, 0.1])},
-    ],
+    "shift_matrix_2": [{"delta": 2.0, "frequencies": torch.ones(1)},
+     {"delta": 0.0, "frequencies": torch.tensor([1.0, 0.1])}],
     "hide_words_2": [
         {
             "words": torch.tensor([[5]]),
@@ -537,14 +473,10 @@ CAUGHT = {
         }
         for chosen, fate in ((False, 0.95), (True, 0.5))
     ],
-    "next_loss_2": [
-        {"logits": torch.zeros(1, 2, 2), "tokens": torch.tensor([[0, 1]])},
-        {"logits": torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), "tokens": torch.tensor([[1, 1]])},
-    ],
-    "tempered_2": [
-        {"logits": torch.tensor([1.0, 0.0]), "temperature": 1.0},
-        {"logits": torch.tensor([1.0, 1.0]), "temperature": 2.0},
-    ],
+    "next_loss_2": [{"logits": torch.zeros(1, 2, 2), "tokens": torch.tensor([[0, 1]])},
+     {"logits": torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), "tokens": torch.tensor([[1, 1]])}],
+    "tempered_2": [{"logits": torch.tensor([1.0, 0.0]), "temperature": 1.0},
+     {"logits": torch.tensor([1.0, 1.0]), "temperature": 2.0}],
     "hidden_loss_2": [
         {
             "logits": torch.tensor([[[0.0, last], [0.0, 0.0]]]),
@@ -553,7 +485,7 @@ CAUGHT = {
         }
         for last, chosen in ((1.0, True), (0.0, False))
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("posed", EXPOSED, ids=lambda e: e.name)
@@ -690,14 +622,11 @@ THOUSANDS = replace(HOW_MUCH, answer="2**17", value=131072.0, slips={})
 @pytest.mark.parametrize(
     "exercise, typed, state",
     [
-        (THOUSANDS, "131,072", "passed"),
-        (THOUSANDS, "131,073.5", "passed"),
-        (THOUSANDS, "131,070,000", "unjudged"),
-        (HOW_MUCH, "7,389", "passed"),
-        (HOW_MUCH, "7,5", "unjudged"),
+        (THOUSANDS, "131,072", "passed"), (THOUSANDS, "131,073.5", "passed"),
+        (THOUSANDS, "131,070,000", "unjudged"), (HOW_MUCH, "7,389", "passed"), (HOW_MUCH, "7,5", "unjudged"),
         (HOW_MUCH, "seven", "unjudged"),
     ],
-)
+)  # fmt: skip
 def test_a_comma_is_read_where_one_meaning_is_right_and_else_asked_back(exercise, typed, state):
     result = exercise.judge(typed, print)
     assert result.state == state, result
@@ -708,23 +637,12 @@ def test_a_comma_is_read_where_one_meaning_is_right_and_else_asked_back(exercise
 @pytest.mark.parametrize(
     "right, number, words",
     [
-        (16, 17, "one off"),
-        (16, 32, "twice"),
-        (16, 8, "half"),
-        (16, -16, "sign"),
-        (16, 4, "root"),
-        (16, 256, "square"),
-        (0.25, 25, "percentage"),
-        (25.5, 0.255, "share"),
-        (7.3891, 0.13534, "upside down"),
-        (7.3891, 7.4, "four digits"),
-        (7.3891, 73.891, "decimal point"),
-        (16, 20, ""),
-        (16, 16.1, ""),
-        (0, 3, ""),
-        (3, 0, ""),
+        (16, 17, "one off"), (16, 32, "twice"), (16, 8, "half"), (16, -16, "sign"), (16, 4, "root"),
+        (16, 256, "square"), (0.25, 25, "percentage"), (25.5, 0.255, "share"),
+        (7.3891, 0.13534, "upside down"), (7.3891, 7.4, "four digits"), (7.3891, 73.891, "decimal point"),
+        (16, 20, ""), (16, 16.1, ""), (0, 3, ""), (3, 0, ""),
     ],
-)
+)  # fmt: skip
 def test_a_near_miss_of_the_usual_kinds_is_named(right, number, words):
     said = near_miss(number, right)
     assert words in said and bool(said) == bool(words)

@@ -31,23 +31,10 @@ EXERCISES, LESSONS = exercises(), lessons()
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
-    "torch": torch,
-    "Bool": Bool,
-    "Float": Float,
-    "Int": Int,
-    "Tensor": Tensor,
-    "permutations": permutations,
-    "feature_map": feature_map,
-    "attend": attend,
-    "pad": pad,
-    "F": torch.nn.functional,
-    "MASK": 1,
-    "window": window,
-    "causal": causal,
-    "rotary": rotary,
-    "attend_part": attend_part,
-    "merge": merge,
-}
+    "torch": torch, "Bool": Bool, "Float": Float, "Int": Int, "Tensor": Tensor, "permutations": permutations,
+    "feature_map": feature_map, "attend": attend, "pad": pad, "F": torch.nn.functional, "MASK": 1,
+    "window": window, "causal": causal, "rotary": rotary, "attend_part": attend_part, "merge": merge,
+}  # fmt: skip
 ANSWERS = [(name, i) for name in EXERCISES for i in range(len(RIGHT[name]))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
 LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}
@@ -584,10 +571,8 @@ def test_the_numbers_of_lesson_11_are_what_tensors_say():
 def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
     asked = code_of("c11_efficient_attention", "exercises")
 
-    found, letters = (
-        asked.what_they_can(),
-        dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True)),
-    )
+    found = asked.what_they_can()
+    letters = dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True))
     assert list(found) == list(letters.values())
     named = EXERCISES["which_method"].options[EXERCISES["which_method"].answer].split("; ")
     for question, said in enumerate(named):
@@ -655,14 +640,11 @@ def test_a_second_pass_is_told_and_one_for_each_query_is_none():
         (lambda a, x, b, y: (a, None), "a tuple of 2"),
         (lambda a, x, b, y: {"output": a}, "a dictionary"),
         (lambda a, x, b, y: (a.double(), x), "numbers differ"),  # float64 is fine, the numbers are not
-        (
-            lambda *given: torch.cat([x.reshape(len(x), -1) for x in merged(*given)], 1),
-            "one tensor",
-        ),
+        (lambda *given: torch.cat([x.reshape(len(x), -1) for x in merged(*given)], 1), "one tensor"),
         (lambda a, x, b, y: (a, x - torch.inf), "holds inf"),
         (lambda a, x, b, y: ((a + b) / 2, x + y), "that is the plain mean of both outputs"),  # both are wrong
     ],
-)
+)  # fmt: skip
 def test_an_odd_merge_of_lesson_11_gets_a_sentence(answer, words):
     result = check(answer, "merge_two")
     assert result.state == "failed" and words in result.diagnosis

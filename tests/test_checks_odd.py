@@ -316,15 +316,11 @@ STOPS = {
 ODD = {
     f"{kind}: {name}": odd
     for kind, table in {
-        "result": RESULTS,
-        "instead": INSTEAD,
-        "prints": PRINTS,
-        "changes": CHANGES,
-        "replaces": PATCHES,
+        "result": RESULTS, "instead": INSTEAD, "prints": PRINTS, "changes": CHANGES, "replaces": PATCHES,
         "stops": STOPS,
     }.items()
     for name, odd in table.items()
-}
+}  # fmt: skip
 
 # These would take the session with them: only processes of their own judge them.
 DEADLY = {

@@ -304,19 +304,10 @@ def test_an_export_has_a_row_for_each_exercise():
     assert rows[COUNTED.index("score_ratio")].pop("day") == day
     exercise = EXERCISES["score_ratio"]
     assert rows[COUNTED.index("score_ratio")] == {
-        "lesson": "02 scoring",
-        "exercise": "score_ratio",
-        "stars": str(exercise.stars),
-        "minutes": str(exercise.minutes),
-        "state": "passed",
-        "attempts": "2",
-        "first_try": "no",
-        "sure": "",
-        "hints": "0",
-        "solution": "",
-        "name": "",
-        "diagnoses": "",
-    }
+        "lesson": "02 scoring", "exercise": "score_ratio", "stars": str(exercise.stars),
+        "minutes": str(exercise.minutes), "state": "passed", "attempts": "2", "first_try": "no", "sure": "",
+        "hints": "0", "solution": "", "name": "", "diagnoses": "",
+    }  # fmt: skip
     first = rows[0]
     assert (first["state"], first["attempts"], first["first_pass"]) == ("not yet", "1", "")
     assert f"{len(COUNTED)} exercises, 1 of them passed" in said and "progress.csv" in said
@@ -337,11 +328,8 @@ def test_an_export_has_predictions_and_the_mistakes_that_were_named():
     assert rows["stable_weights"]["hints"] == "1" and rows["stable_weights"]["first_try"] == ""
     asked = rows["who_learns"]
     assert (asked["stars"], asked["state"], asked["first_try"], asked["sure"]) == (
-        "0",
-        "not yet",
-        "no",
-        "yes",
-    )
+        "0", "not yet", "no", "yes",
+    )  # fmt: skip
     assert {row["name"] for row in rows.values()} == {"blue heron"} and "the name blue heron" in said
 
 

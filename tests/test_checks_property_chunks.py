@@ -41,11 +41,7 @@ class Step(nn.Module):
 @pytest.mark.parametrize("window", [None, 1, WINDOW])
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"attention": SinkAttention(4)},
-        {"query_norm": nn.RMSNorm(4), "key_norm": nn.RMSNorm(4)},
-    ],
+    [{}, {"attention": SinkAttention(4)}, {"query_norm": nn.RMSNorm(4), "key_norm": nn.RMSNorm(4)}],
     ids=["plain", "sinks", "norms"],
 )
 def test_what_is_right_passes(window, options):
@@ -138,24 +134,15 @@ def is_causal(query, key, value):
 PLANTED = [
     (TopLeft(), {"cache": Cache}, "aligned with the first key (top-left"),
     (is_causal, {"causal": True}, "aligned with the first key (top-left"),
-    (
-        OneKeyMore(WINDOW),
-        {"cache": Cache, "window": WINDOW},
-        "a token sees 6 keys, its own among them, where the window is 5",
-    ),
+    (OneKeyMore(WINDOW), {"cache": Cache, "window": WINDOW},
+     "a token sees 6 keys, its own among them, where the window is 5"),
     (OneKeyLess(WINDOW), {"cache": Cache, "window": WINDOW}, "a token sees 4 keys"),
-    (
-        CountsWhatIsHeld(WINDOW),
-        {"cache": partial(Cache, WINDOW), "window": WINDOW},
-        "count what it has seen (cache.seen, not len(cache))",
-    ),
+    (CountsWhatIsHeld(WINDOW), {"cache": partial(Cache, WINDOW), "window": WINDOW},
+     "count what it has seen (cache.seen, not len(cache))"),
     (FullMask(), {"cache": Cache}, "saves nothing"),
     (Unaware(), {"cache": Cache}, "does not count the tokens before it"),
-    (
-        Forgets(WINDOW),
-        {"cache": partial(Cache, WINDOW), "window": WINDOW},
-        "with a cache, a token sees 3 keys",
-    ),
+    (Forgets(WINDOW), {"cache": partial(Cache, WINDOW), "window": WINDOW},
+     "with a cache, a token sees 3 keys"),
     (Step(), {"cache": partial(Cache, 4)}, "comes out otherwise than at once"),
     (Leaks(), {"cache": Cache}, "the future leaks"),
     (Wrong(), {"cache": Cache}, "outputs must have shape (2, 23, width)"),
@@ -164,7 +151,7 @@ PLANTED = [
     (Step(WINDOW), {"cache": Cache()}, "cache= asks for what makes an empty cache"),
     (Step(WINDOW), {"cache": Cache, "window": 0}, "window must be a whole number"),
     (Step().train().attention, {"cache": Cache, "width": 7}, "stops with"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("step, options, said", PLANTED)

@@ -70,30 +70,6 @@ def test_no_gradient_comes_through_the_choice():
     assert not best_keys(scores, K).requires_grad
 
 
-def test_the_mask_comes_before_the_choice():
-    """The other order leaves rows with fewer than k keys, or none, and lets the future choose."""
-    scores = randn(M, M)
-    right = best_keys(scores, K, mask=causal(M))
-    assert right.sum(-1).tolist() == [min(K, t + 1) for t in range(M)]
-    wrong = best_keys(scores, K) & causal(M)
-    fewer = wrong.sum(-1) < right.sum(-1)
-    assert fewer.sum() > M // 2 and (wrong.sum(-1) == 0).any()
-    moved = scores.clone()
-    moved[:, -1] = 1e9  # only the last row may see the last key
-    assert torch.equal(best_keys(moved, K, mask=causal(M))[:-1], right[:-1])
-    assert not torch.equal((best_keys(moved, K) & causal(M))[:-1], wrong[:-1])
-
-
-def test_a_teacher_that_sees_the_future_has_no_finite_loss():
-    """KL to full attention without the mask asks the index for weight on keys that it may not choose."""
-    scores, index, may = randn(M, M), randn(M, M, seed=1), causal(M)
-    logs = index.masked_fill(~may, -torch.inf).log_softmax(-1)
-    for mask, finite in ((may, True), (torch.ones_like(may), False)):
-        target = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-        loss = torch.nn.functional.kl_div(logs, target, reduction="none").nan_to_num(0.0, posinf=torch.inf)
-        assert bool(loss.sum().isfinite()) == finite
-
-
 def indexer(**options):
     torch.manual_seed(0)
     return Indexer(D_MODEL, n_heads=H, width=4, **options).double()
@@ -145,20 +121,6 @@ def test_the_pairings_are_the_same_up_to_the_order_of_columns():
     q = rotary(half.w_query(x).view(B, N, H, 4).mT.mT.transpose(1, 2), pairing="half-split")
     scores = (q @ rotary(half.w_key(x), pairing="half-split").mT[:, None]).relu()
     assert_close((half.w_head(x).mT[..., None] * scores).sum(1), half(x))
-
-
-def test_blocks_in_a_few_lines():
-    """The largest score speaks for its block; the mask comes before, and again after."""
-    scores, may, size = randn(12, 12), causal(12), 3
-    best = scores.masked_fill(~may, -torch.inf).unflatten(-1, (-1, size)).amax(-1)
-    some = may.unflatten(-1, (-1, size)).any(-1)
-    kept = best_keys(best, 2, mask=some).repeat_interleave(size, -1) & may
-    for t in range(12):
-        blocks = {}
-        for s in range(t + 1):
-            blocks[s // size] = max(blocks.get(s // size, -torch.inf), scores[t, s].item())
-        wanted = sorted(blocks, key=lambda block: -blocks[block])[:2]
-        assert kept[t].nonzero().flatten().tolist() == [s for s in range(t + 1) if s // size in wanted]
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True])

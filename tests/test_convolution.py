@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib.attention import attend
 from lesson_lib.convolution import (
     Near,
     PixelAttention,
@@ -40,34 +39,6 @@ def test_it_is_the_convolution(rebuilt, kernel, bias, dtype, most):
 def test_pictures_smaller_than_the_kernel(rebuilt, h, w):
     layer, x = conv(5), torch.randn(B, C_IN, h, w)
     assert_close(rebuilt(layer)(x), layer(x), atol=1e-5, rtol=0)
-
-
-def test_each_head_looks_at_one_tap_and_nowhere_else():
-    layer = as_attention(conv())
-    table = layer.heads(torch.zeros(1, C_IN, H, W), weights=True).weights[0]
-    assert table.shape == (9, H * W, (H + 2) * (W + 2))
-    row = table[:, 2 * W + 4]  # the pixel in line 2, column 4 stands at (3, 5) of the canvas
-    seen = row.argmax(-1)
-    assert [divmod(int(j), W + 2) for j in seen] == [
-        (3 + dy, 5 + dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)
-    ]
-    assert row.max(-1).values.min() > 1 - 1e-6
-
-
-def test_values_beyond_the_kernel_do_not_matter():
-    layer, x = as_attention(conv()), torch.randn(1, C_IN, H, W)
-    poisoned = x.clone()
-    poisoned[..., 4:, :] = 1e9  # lines 4 to 6; line 2 sees 1, 2 and 3
-    assert_close(layer(poisoned)[..., :3, :], layer(x)[..., :3, :], atol=1e-3, rtol=0)
-
-
-def test_the_error_falls_with_the_sharpness():
-    layer, x = conv(dtype=torch.float64), torch.randn(1, C_IN, H, W, dtype=torch.float64)
-    errors = [(as_attention(layer, sharpness=s)(x) - layer(x)).abs().max().item() for s in (1, 5, 10, 15, 30)]
-    assert errors == sorted(errors, reverse=True) and errors[0] > 0.1 and errors[-1] < 1e-10
-    # a neighbour one pixel off gets exp(-sharpness) of the weight: from 10 to 15 the error falls by about
-    # exp(5)
-    assert math.exp(4) < errors[2] / errors[3] < math.exp(6)
 
 
 def test_a_soft_head_by_hand():
@@ -130,18 +101,6 @@ def test_a_kernel_of_zeros_leaves_the_bias():
     assert_close(as_attention(layer)(x), layer(x))
 
 
-def test_without_positions_no_attention_is_a_convolution():
-    """Two pixels change places: attention's outputs change places too, a convolution's do not."""
-    layer = conv(c_in=4, c_out=4)
-    x = torch.randn(1, 4, 1, 6)
-    order = torch.tensor([1, 0, 2, 3, 4, 5])
-    tokens = x[0, :, 0].T
-    attended = attend(tokens, tokens, tokens).output
-    shuffled = attend(tokens[order], tokens[order], tokens[order]).output
-    assert_close(shuffled, attended[order])
-    assert not torch.allclose(layer(x[..., order]), layer(x)[..., order], atol=1e-2)
-
-
 def test_offsets_point_down_and_right():
     d = offsets(2, 3, border=1)
     assert d.shape == (6, 20, 2)
@@ -165,11 +124,6 @@ def test_centres_sharpness_values_and_bias_can_be_trained():
     parameters = dict(layer.named_parameters())
     assert set(parameters) == {"values", "bias", "logits.centres", "logits.sharpness"}
     assert all(p.grad.abs().max() > 0 for p in parameters.values())
-
-
-def test_the_layer_can_change_its_precision():
-    layer, x = conv(), torch.randn(1, C_IN, H, W)
-    assert_close(as_attention(layer).double()(x.double()), layer.double()(x.double()), atol=1e-5, rtol=0)
 
 
 def test_the_layer_keeps_no_tie_to_the_convolution():
@@ -238,14 +192,6 @@ def test_a_stack_of_convolutions_sees_one_pixel_further_per_layer(depth, reach):
     assert torch.equal(seen, expected)
 
 
-def test_a_blunt_head_sees_the_whole_picture_and_a_sharp_one_its_taps():
-    layer, x = conv(), torch.randn(B, C_IN, H, W)
-    blunt = receptive_field(as_attention(layer, sharpness=0.1), x, (3, 5))
-    sharp = receptive_field(as_attention(layer), x, (3, 5))
-    assert (blunt > 0).all()
-    assert_close(sharp, receptive_field(layer, x, (3, 5)), atol=1e-4, rtol=0)
-
-
 def test_the_receptive_field_of_one_tap_by_hand():
     layer = conv(c_in=1, c_out=1, bias=False)
     with torch.no_grad():
@@ -257,17 +203,14 @@ def test_the_receptive_field_of_one_tap_by_hand():
 @pytest.mark.parametrize(
     "layer, pixel, words",
     [
-        (
-            conv(),
-            (H, 0),
-            r"pixel must be \(down, right\) in the picture of 7 x 11, counted from 0, got \(7, 0\)",
-        ),
+        (conv(), (H, 0),
+         r"pixel must be \(down, right\) in the picture of 7 x 11, counted from 0, got \(7, 0\)"),
         (conv(), (0, -1), "pixel must be"),
         (conv(), 3, "got 3"),
         (conv(), (1.5, 2), "got \\(1.5, 2\\)"),
         (nn.Conv2d(C_IN, C_OUT, 3), (2, 2), "layer must keep the size 7 x 11"),
     ],
-)
+)  # fmt: skip
 def test_a_field_that_cannot_be_gets_a_sentence(no_shape_hook, layer, pixel, words):
     with pytest.raises(ValueError, match=words):
         receptive_field(layer.to(torch.get_default_device()), torch.randn(1, C_IN, H, W), pixel)
@@ -282,19 +225,3 @@ def test_a_field_of_no_picture_gets_a_sentence(no_shape_hook, x):
 def test_a_layer_that_does_not_look_sees_nothing():
     x = torch.randn(1, C_IN, H, W)
     assert receptive_field(lambda x: torch.ones(1, 2, H, W), x, (1, 1)).count_nonzero() == 0
-
-
-@pytest.mark.parametrize("kernel, size", [(9, 12), (3, 24)])
-def test_larger_kernels_and_pictures(kernel, size):
-    layer, x = conv(kernel), torch.randn(B, C_IN, size, size)
-    assert_close(as_attention(layer)(x), layer(x), atol=1e-5, rtol=0)
-
-
-def test_every_picture_of_a_batch_gets_its_own_outputs_and_all_have_the_same_weights():
-    layer, x = as_attention(conv(), sharpness=1.0), torch.randn(B, C_IN, H, W)
-    whole = layer.heads(x, weights=True)
-    assert whole.weights.shape == (B, 9, H * W, (H + 2) * (W + 2))
-    for picture, output, table in zip(x, *whole, strict=True):
-        alone = layer.heads(picture[None], weights=True)
-        assert_close(output, alone.output[0])
-        assert_close(table, alone.weights[0])

@@ -27,16 +27,12 @@ YEAR = [date.fromordinal(date(2020, 1, 1).toordinal() + i) for i in range(366)]
 @pytest.mark.parametrize(
     "locale, style, text",
     [
-        ("de", "medium", "03.03.2021"),
-        ("de", "full", "mittwoch, 3. märz 2021"),
-        ("en", "medium", "mar 3, 2021"),
-        ("cs", "medium", "3. 3. 2021"),
-        ("fi", "long", "3. maaliskuuta 2021"),
-        ("hu", "full", "2021. március 3., szerda"),
-        ("pt", "long", "3 de março de 2021"),
-        ("tr", "full", "3 mart 2021 çarşamba"),
+        ("de", "medium", "03.03.2021"), ("de", "full", "mittwoch, 3. märz 2021"),
+        ("en", "medium", "mar 3, 2021"), ("cs", "medium", "3. 3. 2021"),
+        ("fi", "long", "3. maaliskuuta 2021"), ("hu", "full", "2021. március 3., szerda"),
+        ("pt", "long", "3 de março de 2021"), ("tr", "full", "3 mart 2021 çarşamba"),
     ],
-)
+)  # fmt: skip
 def test_a_day_is_written_as_the_language_writes_it(locale, style, text):
     assert written(date(2021, 3, 3), locale, style) == text
 
@@ -137,22 +133,11 @@ def test_dates_in_a_row_are_read_one_by_one_whatever_case_and_spaces():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "hello",
-        "31. februar 2021",
-        "29. februar 2021",
-        "donnerstag, 3. märz 2021",
-        "2021-03-03",
-        "3. märz 21",
-        "3. märz",
-        "3. märz 2021 2021",
-        "1 2 3 4 5 6 7 8 9 2021 2022",
-        "0000",
-        "3. märz 0021",
-        "٣. märz 2021",
-        "3. mars 2021",
+        "", "hello", "31. februar 2021", "29. februar 2021", "donnerstag, 3. märz 2021", "2021-03-03",
+        "3. märz 21", "3. märz", "3. märz 2021 2021", "1 2 3 4 5 6 7 8 9 2021 2022", "0000", "3. märz 0021",
+        "٣. märz 2021", "3. mars 2021",
     ],
-)
+)  # fmt: skip
 def test_what_no_language_writes_has_no_reading(text):
     assert readings(text) == [[]]
     assert readings(f"3. märz 2021; {text}") == [[(date(2021, 3, 3), "de", "long")], []]

@@ -7,7 +7,6 @@ import torch
 
 from lesson_lib.data import tagging
 from lesson_lib.data.tagging import (
-    AMBIGUOUS,
     CLASSES,
     GRAMMAR,
     PADDING,
@@ -86,29 +85,9 @@ def test_the_limit_is_that_of_a_count_with_dictionaries(sight, slow):
     assert limit(sight, ("cut",)) == pytest.approx(slow_limit(slow, ("cut",)), abs=1e-12)
 
 
-def test_who_sees_more_can_do_no_worse():
-    shares = [limit(window(radius), ("cut",)) for radius in (0, 1, 2, 5, 7)]
-    assert shares == sorted(shares)
-    assert shares[-1] < limit(whole, ("cut",)) == 1
-    assert limit(window(0)) < limit(bag) < limit(before) < 1
-
-
 def test_a_window_of_one_is_enough_for_saw_and_watch():
     assert limit(window(1), ("saw", "watch")) == 1
     assert limit(window(1), ("cut",)) < 0.9
-
-
-def test_no_tagger_of_single_words_beats_the_limit():
-    given = draw(generator(3), 3000)
-    ambiguous = torch.isin(
-        given.classes, torch.tensor([CLASSES.index(name) for name in AMBIGUOUS], device="cpu")
-    )
-    best = sum(
-        max((given.tags[given.words == word] == tag).sum() for tag in range(len(TAGS)))
-        for word in given.words[ambiguous].unique()
-    )
-    share = (best / ambiguous.sum()).item()  # the best tag of each word, known from the answers
-    assert limit(window(0), AMBIGUOUS) - 0.02 < share < limit(window(0), AMBIGUOUS) + 0.02
 
 
 def test_a_sight_beyond_its_bits_is_refused():

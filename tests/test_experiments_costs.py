@@ -20,44 +20,12 @@ def test_the_count_is_the_formula(kind, n, d):
     assert costs.counted(kind, n, d) == costs.formula(kind, n, d) > 0
 
 
-@pytest.mark.parametrize(
-    "kind, expected",
-    [
-        ("convolution", 3 * N * D * D),
-        ("RNN", 2 * N * D * D),
-        ("GRU", 6 * N * D * D),
-        ("LSTM", 8 * N * D * D),
-        ("self-attention", 4 * N * D * D + 2 * N * N * D),
-        ("attention alone", 2 * N * N * D),
-        ("attention with its table", 2 * N * N * D),
-        (
-            "linear attention",
-            2 * N * N * D + 2 * N * D * D + N * D,
-        ),  # one chunk: a table, and a state of nothing
-    ],
-)
-def test_formulas_by_hand(kind, expected):
-    assert costs.formula(kind, N, D) == expected
-
-
 @pytest.mark.parametrize("kind", costs.KINDS)
 def test_theory_in_words_is_the_formula(kind):
     words = costs.THEORY[kind].multiplications.replace("²", "**2")
     product = re.sub(r"(?<=[\dnd]) (?=[nd])", " * ", words)
     for n, d in [(64, 16), (512, 64), (4096, 512)]:
         assert eval(product, {"n": n, "d": d}) == costs.formula(kind, n, d)
-
-
-@pytest.mark.parametrize("kind", costs.KINDS)
-def test_theory_names_the_larger_powers(kind):
-    def power(over):
-        sizes = [2**20, 2**24]  # the other size is small against them
-        values = [costs.formula(kind, *((s, 64) if over == "n" else (64, s))) for s in sizes]
-        return math.log(values[1] / values[0]) / math.log(sizes[1] / sizes[0])
-
-    assert power("n") == pytest.approx(costs.THEORY[kind].in_n, abs=0.01)
-    if kind != "linear attention":  # with n = 64 there is one chunk, whose state nobody reads
-        assert power("d") == pytest.approx(costs.THEORY[kind].in_d, abs=0.01)
 
 
 def test_layers_are_what_their_names_say():
@@ -70,50 +38,6 @@ def test_layers_are_what_their_names_say():
     change = [(costs.layer(kind, D), kind) for kind in costs.KINDS]
     moved = {kind for layer, kind in change if not torch.equal(layer(x)[:, 0], layer(far)[:, 0])}
     assert moved == set(costs.TABLES)  # in one layer, only full attention carries the last token to the first
-
-
-def test_the_table_is_what_memory_pays_for():
-    mib = 2**20 / 4
-    n, d = 512, 4
-    table, fused = (costs.mib(kind, n, d) for kind in ("attention with its table", "attention alone"))
-    if costs.measure.device().type == "cpu":
-        assert table == pytest.approx(n * n / mib, rel=0.05)
-    assert fused < table / 4
-    assert costs.mib("attention with its table", n, d, backward=True) > 1.9 * table
-    assert costs.mib("RNN", 2 * n, d) > 1.5 * costs.mib("RNN", n, d)
-
-
-def test_seconds_are_medians_of_layers_in_turn(monkeypatch):
-    order = []
-    waits = {"a": iter([9, 1, 5, 2]), "b": iter([9, 3, 3, 4])}  # the first of each is the warm-up
-    now = [0.0]
-
-    def call(name):
-        def once():
-            order.append(name)
-            now[0] += next(waits[name])
-
-        return once
-
-    monkeypatch.setattr(costs.measure, "clock", lambda: now[0])
-    assert costs.measure.seconds_in_turn({"a": call("a"), "b": call("b")}, repeats=3) == {"a": 2, "b": 3}
-    assert "".join(order) == "abababab"
-
-
-def test_a_sweep_has_a_row_for_each_layer_and_size(monkeypatch):
-    monkeypatch.setitem(costs.RECIPE, "over", {"n": {"sizes": [2, 4, 8, 16], "d": 3}})
-    rows = costs.sweep("n", ("RNN", "attention alone"), rounds=1)
-    assert [(row["kind"], row["n"], row["d"]) for row in rows[:3]] == [
-        ("RNN", 2, 3), ("attention alone", 2, 3), ("RNN", 4, 3),
-    ]  # fmt: skip
-    assert len(rows) == 8 and all(
-        row["operations"] == costs.formula(row["kind"], row["n"], 3) for row in rows
-    )
-    powers = costs.exponents(rows, "n", "operations")
-    assert powers["RNN"] == pytest.approx((1, 1)) and powers["attention alone"] == pytest.approx((2, 2))
-    # 2 n d² = 2 n² d at n = d
-    (meet,) = costs.crossings(rows)
-    assert meet["kind"] == "attention alone" and meet["other"] == "RNN" and meet["operations"] == 3
 
 
 @pytest.mark.parametrize(

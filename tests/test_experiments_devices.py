@@ -1,10 +1,7 @@
 """Seconds on a GPU beside the CPU's: what is timed is what the lessons tell, what is told is what was
 measured, and nothing where nothing was."""
 
-import inspect
 import json
-import math
-from contextlib import contextmanager
 from itertools import count
 from types import SimpleNamespace
 
@@ -13,10 +10,8 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib import experiments, measure
-from lesson_lib.attention import attend
 from lesson_lib.device import on
 from lesson_lib.experiments import devices
-from lesson_lib.scores import dot
 
 N = 11
 SMALL = {
@@ -86,28 +81,6 @@ def test_a_gpu_at_hand_is_measured_whatever_is_stored(file, small, a_gpu):
     ]
 
 
-def test_a_run_measures_every_series_on_the_gpu_and_on_the_cpu(small, a_gpu, monkeypatch):
-    where = ["xpu"]
-
-    @contextmanager
-    def on(name):
-        where.append(name)
-        yield
-        where.pop()
-
-    monkeypatch.setattr(devices, "device", lambda: SimpleNamespace(type=where[-1]))
-    monkeypatch.setattr(devices, "on", on)
-    rows = devices.run(7)
-    assert {row["seed"] for row in rows} == {7}
-    cases = {(row["device"], row["series"], row["kind"], row["n"]) for row in rows}
-    assert cases == {
-        (name, series, kind, n)
-        for name in ("gpu", "cpu") for series,
-        recipe in SMALL.items() for kind in recipe["longest"] for n in (7, 14)
-    }  # fmt: skip
-    assert len(cases) == len(rows)
-
-
 def test_a_run_without_a_gpu_gets_a_sentence():
     with (
         on("cpu"),
@@ -137,16 +110,6 @@ def test_a_kind_ends_where_it_is_too_slow_or_too_large(monkeypatch, small, a_gpu
     assert found == taken
 
 
-def test_measuring_moves_no_random_number(small):
-    torch.manual_seed(3)
-    wanted = torch.rand(1, device="cpu")
-    torch.manual_seed(3)
-    with on("cpu"):
-        rows = devices.measured("layers")
-    assert torch.equal(torch.rand(1, device="cpu"), wanted)
-    assert all(row["device"] == "cpu" and 0 < row["seconds"] < math.inf for row in rows)
-
-
 @pytest.mark.parametrize("series, one, other", [("loop", "loop", "product"), ("graph", "edges", "table")])
 def test_two_ways_of_a_series_give_the_same_numbers(series, one, other, monkeypatch):
     # an edge that is listed twice counts twice, but not in a mask
@@ -157,24 +120,6 @@ def test_two_ways_of_a_series_give_the_same_numbers(series, one, other, monkeypa
         outputs.append(devices.call(series, kind, N)())
     assert_close(*outputs, atol=1e-5, rtol=1e-5)
     assert outputs[0].shape == {"loop": (N, 64), "graph": (N, 32)}[series]
-
-
-def test_calls_are_what_the_lessons_measure():
-    x = devices._noise(N, 64)
-    for kind in ("additive, in pieces", "additive, at once"):
-        score = devices.call("scores", kind, N).__closure__
-        (additive,) = [
-            cell.cell_contents for cell in score if isinstance(cell.cell_contents, torch.nn.Module)
-        ]
-        assert (additive.max_pairs == 10**9) == (kind == "additive, at once")
-    assert_close(devices.call("scores", "dot", N)(), attend(x, x, x, score=dot).output)
-    assert devices.call("layers", "RNN", N)().shape == (1, N, 64)
-    assert devices.call("speech", "window", N)().shape == (1, 8, N, 64)
-    once = devices.call("next token", "2 heads of keys", N)
-    assert once().shape == once().shape == (1, 1, 512)
-    held = [cell.cell_contents for cell in inspect.unwrap(once).__closure__]
-    (cache,) = [thing for thing in held if isinstance(thing, devices.Cache)]
-    assert cache.key.shape == (1, 2, N + 1, 64)  # the same N kept before each call
 
 
 def test_what_is_not_measured_gets_a_sentence(no_shape_hook):

@@ -3,12 +3,9 @@
 import pytest
 import torch
 from torch import nn
-from torch.testing import assert_close
 
 from lesson_lib.data.recall import SYMBOLS
-from lesson_lib.device import to_device
 from lesson_lib.experiments import recall, results
-from lesson_lib.models.recaller import Recaller
 
 
 class Knows(nn.Module):
@@ -21,24 +18,6 @@ class Knows(nn.Module):
     def forward(self, tokens):
         symbol = (tokens[:, self.place] + self.never) % len(SYMBOLS)
         return nn.functional.one_hot(symbol, len(SYMBOLS)).float()
-
-
-@pytest.fixture
-def small(monkeypatch):
-    for name, value in {
-        "d_model": 6,
-        "n_heads": 3,
-        "batch": 5,
-        "steps": 3,
-        "every": 2,
-        "test": 11,
-        "validation": 7,
-        "judged": 2,
-        "distances": [3, 4],
-        "pilot": {"none": [2]},
-        "middle": [2],
-    }.items():
-        monkeypatch.setitem(recall.RECIPE, name, value)
 
 
 def test_batches_of_one_distance():
@@ -92,44 +71,10 @@ def test_no_test_sequence_is_a_validation_sequence():
     assert not drawn[0] & drawn[1]
 
 
-@pytest.mark.parametrize("system", ["LSTM", "attention"])
-def test_a_few_steps(small, system):
-    model, history = recall.train(system, 4, 1)
-    assert isinstance(model, Recaller) and not model.training
-    assert history.column("step") == [2, 3] and all(0 <= s <= 1 for s in history.column("score"))
-    begun = recall.start(system, 4, 1)
-    assert any(not torch.equal(a, b) for a, b in zip(model.parameters(), begun.parameters(), strict=True))
-    again = recall.train(system, 4, 1)[0]
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-
-
 def test_a_seed_is_a_start():
     one, same, other = (recall.start("RNN", 4, seed) for seed in (0, 0, 1))
     assert torch.equal(one.read.weight, same.read.weight)
     assert not torch.equal(one.read.weight, other.read.weight)
-
-
-def test_aids_change_what_they_say(small, monkeypatch):
-    kept = recall.start("RNN", 4, aid="start").core.layer.weight_hh_l0
-    assert_close(kept @ kept.T, torch.eye(6), rtol=0, atol=1e-5)
-    plain = recall.start("RNN", 4).core.layer.weight_hh_l0
-    assert (plain @ plain.T - torch.eye(6)).abs().max() > 0.1
-    monkeypatch.setitem(recall.RECIPE["aids"]["longer"], "steps", 5)
-    assert recall.train("RNN", 4, aid="longer")[1].column("step") == [2, 4, 5]
-    asked = []
-    monkeypatch.setattr(recall, "batches", lambda *args: asked.append(args) or batches(4, 0))
-    recall.train("LSTM", 4, aid="curriculum")
-    recall.train("LSTM", 4)
-    assert asked == [(4, 0, 3), (4, 0, 0)]
-
-
-batches = recall.batches
-
-
-def test_a_long_training_ends_when_all_are_right_and_a_short_one_does_not(small, monkeypatch):
-    monkeypatch.setattr(recall, "accuracy", lambda *args, **options: 1.0)
-    assert recall.train("RNN", 4, aid="longer")[1].column("step") == [2]
-    assert recall.train("RNN", 4)[1].column("step") == [2, 3]
 
 
 def test_gradients_of_every_token_even_tiny_ones():
@@ -147,25 +92,6 @@ def test_where_the_question_looks():
     nn.init.zeros_(even.core.attention.w_query.weight)
     assert recall.looked(even, 4) == pytest.approx(1 / 5)
     assert recall.looked(even, 4, before=6) == pytest.approx(1 / 11)
-
-
-def test_a_row(small):
-    row = recall.point("middle", "attention", 3, 3, "none", 1)
-    assert (
-        row["steps"] == 3
-        and row["before"] == 3
-        and row["seed"] == 1
-        and row["lr"] == recall.RECIPE["lr"]["attention"]["none"]
-    )
-    assert (
-        set(row["asked"]) == set(row["kept"]) == set(row["looked"]) == {"3", "4"}
-        and row["asked"]["3"] == row["accuracy"]
-    )
-    assert row["gradient"] > 0 and row["gradient"] != row["gradient_after"]
-    assert row["parameters"] == sum(
-        p.numel() for p in to_device(Recaller("attention", d_model=6, n_heads=3)).parameters()
-    )
-    assert "looked" not in recall.point("point", "RNN", 3, 0, "none", 0)
 
 
 def stored(name="accuracy", *, kind="point", **wanted):
@@ -188,23 +114,6 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_middle_one():
             ]
             best = [rate for rate, score in zip(rates, scores, strict=True) if score > max(scores) - 1e-9]
             assert lr == (rates[1] if rates[1] in best else best[0]), (system, aid)
-
-
-def test_gradients_fall_with_the_distance_as_the_lesson_draws_them():
-    for distance, rnn, lstm, attention in ((50, 1e-15, 1e-10, 1e-2), (200, 1e-60, 1e-37, 1e-3)):
-        assert max(stored("gradient", system="RNN", distance=distance)) < rnn
-        assert max(stored("gradient", system="LSTM", distance=distance)) < lstm
-        assert min(stored("gradient", system="attention", distance=distance)) > attention
-
-
-def test_an_rnn_may_answer_worse_than_by_chance_and_know():
-    """Trained at distance 10, it holds the symbol for 200 tokens, in a cycle: right only where the cycle
-    stands as it did."""
-    rows = {"kind": "aid", "aid": "longer", "system": "RNN", "distance": 10}
-    assert max(asked["25"] for asked in stored("asked", **rows)) < 0.01
-    assert min(kept["25"] for kept in stored("kept", **rows)) > 0.8
-    assert min(kept["200"] for kept in stored("kept", **rows)) > 0.75
-    assert max(asked["200"] for asked in stored("asked", system="RNN", distance=5)) < 0.125
 
 
 def test_what_there_is_not_gets_a_sentence(no_shape_hook):

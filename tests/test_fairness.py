@@ -10,23 +10,15 @@ from tools import fairness
 
 # What testers wrote to open questions: a piece of the text, and how the hint to look again begins.
 HEARD = [
-    (
-        "why_no_order",
-        "The softmax normalizes the scores, and so the order of the tokens is lost.",
-        "softmax",
-    ),
-    (
-        "why_training_differs",
-        "While it trains the decoder reads the whole right sentence, also the words behind its guess.",
-        "the causal mask holds",
-    ),
+    ("why_no_order", "The softmax normalizes the scores, and so the order of the tokens is lost.", "softmax"),
+    ("why_training_differs",
+     "While it trains the decoder reads the whole right sentence, also the words behind its guess.",
+     "the causal mask holds"),
     ("why_no_convolution", "So each output is a blurred mixture of all three pixels.", "softmax is innocent"),
-    (
-        "why_tanh_waits",
-        "In (1) each step has a product with the matrix U and a tanh, which cost d^2 multiplications.",
-        "a cheaper function",
-    ),
-]
+    ("why_tanh_waits",
+     "In (1) each step has a product with the matrix U and a tanh, which cost d^2 multiplications.",
+     "a cheaper function"),
+]  # fmt: skip
 RIGHT_AND_DOUBTED = (
     "Moving the brackets is allowed only in a chain of matrix products, and the softmax stands between. It"
     " applies exp to each score and divides by a sum over the whole row, so all scores must be there first."
@@ -87,13 +79,10 @@ def test_answers_are_read_run_and_judged(tmp_path, capsys):
     found = json.loads((tmp_path / "verdicts.json").read_text())
     states = [(row["name"], row["state"], row["named"]) for row in found]
     assert states == [
-        ("weighted_sum", "passed", False),
-        ("weighted_sum", "failed", True),
-        ("slopes", "failed", True),
-        ("slopes", "no cell", False),
-        ("plus_or_times", "failed", True),
+        ("weighted_sum", "passed", False), ("weighted_sum", "failed", True), ("slopes", "failed", True),
+        ("slopes", "no cell", False), ("plus_or_times", "failed", True),
         ("nothing_like_it", "unknown", False),
-    ]
+    ]  # fmt: skip
     assert found[1]["said"] in exercises()["weighted_sum"].slips and found[1]["cause"] == "the plain mean"
     assert "ZeroDivisionError" in found[3]["said"]
     assert "00_start_here: 6 answers: 1 first passed, 3 mistake failed named" in capsys.readouterr().out

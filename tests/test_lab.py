@@ -258,13 +258,10 @@ NAMES += ["evidence/02_scoring_evidence", "exercises/02_scoring"]
 @pytest.mark.parametrize(
     "asked, meant",
     [
-        ("2a", "02a"),
-        ("02A", "02a"),
-        ("source", "sources"),
-        ("Glosary", "glossary"),
+        ("2a", "02a"), ("02A", "02a"), ("source", "sources"), ("Glosary", "glossary"),
         ("exercises/2_scoring", "exercises/02_scoring"),
     ],
-)
+)  # fmt: skip
 def test_a_name_that_is_nearly_right_is_answered_by_the_right_one(asked, meant):
     assert lab.unknown(asked, NAMES) == f"There is no notebook {asked!r}; did you mean {meant}?"
 

@@ -81,11 +81,8 @@ def test_the_cache_keeps_one_row_for_all_heads(n_heads):
     layer, cache = made(n_heads=n_heads), Cache()
     layer(torch.randn(B, N, D), mask=causal(N), cache=cache)
     assert cache.key.shape == (B, 1, N, WIDTHS["d_latent"]) and cache.value.shape == (
-        B,
-        1,
-        N,
-        WIDTHS["d_turned"],
-    )
+        B, 1, N, WIDTHS["d_turned"],
+    )  # fmt: skip
 
 
 def test_masks_of_every_rank():

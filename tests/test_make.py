@@ -55,9 +55,6 @@ def test_what_runs_is_installed_first(clone):
 def test_make_help_sets_a_learner_s_commands_apart(clone):
     first, rest = make(clone).stdout.split("The rest:")
     assert [line.split()[1] for line in first.splitlines() if line.startswith("  make ")] == [
-        "lab",
-        "capstone",
-        "doctor",
-        "ring",
-    ]
+        "lab", "capstone", "doctor", "ring",
+    ]  # fmt: skip
     assert "make test " in rest and "make slides " in rest and "PYTHON=" in rest

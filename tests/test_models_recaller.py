@@ -129,18 +129,6 @@ def test_recurrent_networks_have_no_window(system, options):
         Recaller(system, **options)
 
 
-def test_the_half_from_the_right_knows_the_last_token_only():
-    """At the last token the half that came from the right has read nothing else: no read-out can take the
-    symbol from it."""
-    model = make("BiRNN")
-    nn.init.zeros_(model.read.weight[:, : D // 2])
-    found = recaller.gradients(model, batch())
-    assert (found[:-1] == 0).all() and found[-1] > 0
-    far = make("BiRNN, both ends")
-    nn.init.zeros_(far.read.weight[:, : D // 2])
-    assert (recaller.gradients(far, batch()) > 0).all()
-
-
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_from_embedded_tokens_and_with_weights_the_logits_are_the_same(system):
     model, tokens = make(system), batch().tokens

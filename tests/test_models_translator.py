@@ -9,9 +9,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib import experiments
 from lesson_lib.data.dates import Pair, characters
-from lesson_lib.device import device, to_device
+from lesson_lib.device import to_device
 from lesson_lib.experiments import dates
 from lesson_lib.models import translator
 from lesson_lib.models.translator import (
@@ -235,24 +234,6 @@ def test_teacher_forcing_gives_the_logits_of_one_step_after_the_other(make):
         )
 
 
-@pytest.mark.parametrize("make", ["pre-norm", "post-norm", "as it starts"])
-def test_the_cache_changes_neither_logits_nor_tokens(make):
-    """Without a cache: everything said so far goes through the decoder again, at each step."""
-    model = MACHINES[make]()
-    source, lengths = to_device(model.vocabulary.encode(TEXTS))
-    state, said = model.start(source, lengths), torch.full((len(TEXTS), 1), START, device=source.device)
-    with torch.no_grad():
-        for past in range(1, 10):
-            assert len(state.caches[0].own) == past - 1 and len(state.caches[0].cross) in (0, source.shape[1])
-            cached, state, _ = model.step(said[:, -1], state)
-            again = model(source, lengths, said).logits[:, -1]
-            assert_close(cached, again, atol=1e-5, rtol=1e-5)
-            said = torch.cat([said, again[:, END:].argmax(-1, keepdim=True) + END], 1)
-    found = greedy(model, source, lengths, 9).tokens
-    assert torch.equal(found, said[:, 1 : 1 + found.shape[1]])
-    assert make == "as it starts" or len({tuple(row) for row in found.tolist()}) > 1, "not all the same"
-
-
 @every_machine
 def test_rows_of_a_state_can_be_taken_in_any_order_and_twice(make):
     model = make()
@@ -333,39 +314,6 @@ def test_a_beam_returns_the_weights_of_the_answer_it_returns(make):
     assert alone.text == model.vocabulary.decode(tokens)[0], "the batch does not matter"
 
 
-def test_a_hand_made_beam():
-    """Greedy begins with the likelier a (0.6) and goes on with 0.5; the beam finds b (0.4), which then is
-    sure of its end."""
-
-    class Model(nn.Module):
-        vocabulary = Vocabulary("ab")
-
-        def start(self, source, lengths):
-            return State(torch.zeros(len(source), device=source.device))
-
-        def step(self, tokens, state):
-            after = {
-                START: [0, 0, 0, 0.6, 0.4],
-                3: [0, 0, 0.5, 0.25, 0.25],
-                4: [0, 0, 1, 0, 0],
-                END: [1, 0, 0, 0, 0],
-            }
-            rows = torch.tensor([after[token] for token in tokens.tolist()], device=tokens.device)
-            return Step(rows.clamp(min=1e-9).log(), State(state.steps + 1), None)
-
-    class State:
-        def __init__(self, steps):
-            self.steps = steps
-
-        def take(self, rows):
-            return State(self.steps[rows])
-
-    source, lengths = to_device(Vocabulary("ab").encode(["a"]))
-    assert greedy(Model(), source, lengths, 2).tokens.tolist() == [[3, END]]
-    assert beam(Model(), source, lengths, 2, 2).tokens.tolist() == [[4, END]]
-    assert beam(Model(), source, lengths, 1, 2).tokens.tolist() == [[3]], "cut: a is likelier"
-
-
 def test_the_alignment_is_one_layers_cross_attention_averaged_over_its_heads():
     batch = to_device(Vocabulary("abc").batch([("abca", "ab"), ("b", "abc")]))
     tables = []
@@ -432,30 +380,6 @@ def test_a_text_with_an_unknown_character_is_named():
         translate(small(), ["3 марта"])
 
 
-@pytest.mark.parametrize("system", ["scaled dot", "fixed vector"])
-def test_a_few_steps_of_training_lower_the_loss_on_days_never_seen(system):
-    steps = 12
-    start = to_device(dates.make(system))
-    model, history = dates.train(system, dates=1, lr=1e-2, steps=steps)
-    assert history.rows[-1]["step"] == steps
-    held_out = dates.texts(1, "validation")[:100]
-    assert dates.cross_entropy(model, held_out) < dates.cross_entropy(start, held_out) - 1
-    assert next(model.parameters()).device.type == device().type
-
-
-def test_the_fixed_vector_gets_the_most_parameters_and_only_the_score_differs_among_the_others():
-    sizes = {system: {n: p.numel() for n, p in dates.make(system).named_parameters()} for system in SYSTEMS}
-    totals = {system: sum(size.values()) for system, size in sizes.items()}
-    assert totals["fixed vector"] > totals["additive"] > totals["scaled dot"]
-    only = sizes["additive"].keys() - sizes["scaled dot"].keys()
-    assert only == {f"decoder.score.{name}" for name in ("v", "w_query.weight", "w_key.weight")}
-    assert totals["additive"] - totals["scaled dot"] == 64 + 2 * 128 * 64
-    with pytest.raises(
-        ValueError, match="system must be one of additive, scaled dot, fixed vector, got 'dot'"
-    ):
-        dates.make("dot")
-
-
 def test_the_judging_texts_are_the_same_every_time_and_share_no_day():
     one, two = dates.texts(2, "validation"), dates.texts(2, "test")
     assert one == dates.texts(2, "validation") and len(one) == len(two) == dates.RECIPE["texts"]
@@ -476,23 +400,3 @@ def test_an_answer_is_judged_whole_date_by_date_and_by_length(monkeypatch):
     monkeypatch.setattr(dates, "translate", lambda model, sources: [SimpleNamespace(text=t) for t in said])
     judged = dates.judge(small(), 2)
     assert judged == {"exact": 0.25, "single dates": 3 / 8, "by_length": [[0, 1, 1.0], [10, 3, 0.0]]}
-
-
-def stored_map(rows: list[dict]) -> tuple[torch.Tensor, str, str]:
-    """Weights (n, m), input and output of the map among the rows."""
-    row = next(row for row in rows if row["kind"] == "map")
-    weights = [[float(share) for share in line.split()] for line in row["weights"]]
-    return torch.tensor(weights, device="cpu"), row["source"], row["target"]
-
-
-def test_the_stored_results_have_a_map_and_rates_inside_the_grid():
-    rows = experiments.results("dates")["rows"]
-    weights, source, target = stored_map(rows)
-    assert weights.shape == (len(target), len(source)) and source == dates.RECIPE["map"]["text"]
-    assert_close(weights.sum(-1), torch.ones(len(target)).to(weights), atol=0.02, rtol=0)
-    chosen = {r["lr"] for r in dates.best_rows(rows)}
-    assert not {min(dates.RECIPE["rates"]), max(dates.RECIPE["rates"])} & chosen
-    kept = {(s, steps, count) for s, steps, counts, _ in dates.RECIPE["settings"] for count in counts}
-    for seed in dates.RECIPE["seeds"]:
-        best = dates.best_rows(rows)
-        assert {(r["system"], r["steps"], r["dates"]) for r in best if r["seed"] == seed} == kept

@@ -111,16 +111,6 @@ def test_a_run_above_its_budget_is_told_and_fails_where_that_is_asked(tmp_path, 
     assert parts.main(["notebooks"], reports=tmp_path, budget=True) == 0
 
 
-def test_what_a_test_took_is_in_the_report(tmp_path):
-    project(tmp_path)
-    test = "import time\ndef test_it():\n    while time.process_time() < 0.3: pass\n    time.sleep(0.2)\n"
-    (tmp_path / "test_one.py").write_text(test, encoding="utf-8")
-    line = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "--junitxml=r.xml", "test_one.py"]
-    subprocess.run(line, cwd=tmp_path, check=True, capture_output=True)
-    (one,) = ElementTree.parse(tmp_path / "r.xml").iter("property")
-    assert one.get("name") == "processor" and float(one.get("value")) >= 0
-
-
 def test_what_a_notebook_took_is_in_the_report(tmp_path):
     report = tmp_path / "report.xml"
     words = ["--nbval", "--nbval-current-env", f"--junitxml={report}", "-q", "-p", "no:cacheprovider"]

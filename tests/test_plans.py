@@ -414,11 +414,8 @@ What is it?
 def test_a_question_is_read_with_its_second_one():
     (one,) = room_questions.parsed(QUESTION).values()
     assert (one.name, one.part, one.after, one.asked) == (
-        "one_more",
-        "02a_soft_look_up",
-        "Opening",
-        "What is it?",
-    )
+        "one_more", "02a_soft_look_up", "Opening", "What is it?",
+    )  # fmt: skip
     assert (one.right, one.because, one.run) == ("b", "It is.", "1 < 2")
     assert one.wrong == {"a": "Somebody thinks so."} and one.again.right == "a" and one.again.run == ""
 

@@ -118,10 +118,7 @@ def test_of_a_command_the_address_alone_is_taken(command, address):
     assert preflight.address(command) == address
 
 
-@pytest.mark.parametrize(
-    "here",
-    [{"have": "2.13.0+cpu"}, {"platform": "darwin"}],
-)
+@pytest.mark.parametrize("here", [{"have": "2.13.0+cpu"}, {"platform": "darwin"}])
 def test_nothing_is_said_where_there_is_one_build_or_torch_is_there(here, asked, capsys):
     assert asked(**here) == [] and capsys.readouterr().out == ""
 

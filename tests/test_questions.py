@@ -101,11 +101,8 @@ def read(text, code=CODE):
 def test_a_choice_is_read():
     made = read(CHOICE)
     assert (made.name, made.title, made.notebook, made.stars) == (
-        "padding_share",
-        "The empty chair",
-        "02a_some",
-        0,
-    )
+        "padding_share", "The empty chair", "02a_some", 0,
+    )  # fmt: skip
     assert made.asked == "Which share does the chair get?" and made.answer == "b" and made.second is None
     assert made.options == {"a": "none", "b": "71 %"} and made.remember == "it wins"
     assert made.slips == {"a score of 0 is a number like any other": "a"}
@@ -144,12 +141,8 @@ def test_a_function_is_read_with_the_inputs_that_catch_it():
         (CHOICE, "like any other", "like any other\nc) 72 % ✓", "✓ stands behind 2"),
         (CHOICE, "> it wins", "", "remember: missing"),
         (CHOICE, "> it wins", "> it wins\n> it does", "2 items are of the kind remember"),
-        (
-            CHOICE,
-            "> it wins",
-            "> it wins\n! 3 — no",
-            "slip: no part of a question that has an item of the kind option",
-        ),
+        (CHOICE, "> it wins", "> it wins\n! 3 — no",
+         "slip: no part of a question that has an item of the kind option"),
         (CHOICE, "b) 71 % ✓", "a) 71 % ✓", "option a has the letter or the reason of another one"),
         (CHOICE, "b) 71 % ✓", "b) 71 % ✓ — since it is", "option b is either right (✓), or says"),
         (NUMBER, "= 7.39", "= 7.99", "'7.99' is not right: the answer is 'exp(2)'"),
@@ -164,7 +157,7 @@ def test_a_function_is_read_with_the_inputs_that_catch_it():
         (FUNCTION, "catch as it was", "catch a", "2 slips of doubled begin with 'a'"),
         (FUNCTION, "catch as it was", "catch as it is", "0 slips of doubled begin with 'as it is'"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_is_told_with_its_place(text, old, new, said):
     assert text.count(old) == 1
     with pytest.raises(ValueError, match=r"^some\.md:\d+, \w+: ") as error:
@@ -177,16 +170,12 @@ def test_what_cannot_be_read_is_told_with_its_place(text, old, new, said):
     [
         (CHOICE, "> it wins", "> it wins\n\nand more", "some.md:12: 'and more' is no item"),
         (CHOICE, "get?\n\n", "get?\n", "some.md:5: an empty line is missing before 'a) none"),
-        (
-            CHOICE,
-            "## padding",
-            "Some words.\n\n## padding",
-            "some.md:1: 'Some words.' stands before the first",
-        ),
+        (CHOICE, "## padding", "Some words.\n\n## padding",
+         "some.md:1: 'Some words.' stands before the first"),
         (FUNCTION, "}\n```\n", "}\n", "some.md:26: the solution that begins here (```) has no end"),
         (FUNCTION, "## doubled_2:", "## doubled:", "some.md:1: the name doubled stands more than once"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_item_is_told_with_its_line(text, old, new, said):
     assert text.count(old) == 1
     with pytest.raises(ValueError, match=re.escape(said)):

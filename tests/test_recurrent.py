@@ -1,8 +1,6 @@
 """The two decoders and their encoder: against torch's own nets, against numbers by hand, and with poison in
 the padding."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
@@ -11,7 +9,6 @@ from torch.testing import assert_close
 from lesson_lib.recurrent import (
     KINDS,
     AttentionDecoder,
-    Encoded,
     FixedVectorDecoder,
     Recurrent,
     TwoWayEncoder,
@@ -90,29 +87,6 @@ def test_all_tokens_at_once_are_the_same_as_one_after_the_other(make):
     assert outputs.shape == (B, N, decoder.d_output) == (B, N, D_STATE + D_MEMORY + D_TOKEN)
 
 
-@pytest.mark.parametrize("make", DECODERS)
-def test_an_output_depends_on_no_later_token(make):
-    encoded, _ = some_encoded()
-    decoder, before = make(D_TOKEN, D_MEMORY, D_STATE), torch.randn(B, N, D_TOKEN)
-    changed = before.clone()
-    changed[:, 3] += 1
-    one, two = decoder(encoded, before).output, decoder(encoded, changed).output
-    assert_close(one[:, :3], two[:, :3])
-    assert not torch.allclose(one[:, 3:, :D_STATE], two[:, 3:, :D_STATE])
-
-
-def test_the_fixed_vector_is_all_that_its_decoder_sees():
-    encoded, _ = some_encoded()
-    before = torch.randn(B, N, D_TOKEN)
-    other = encoded._replace(states=torch.randn_like(encoded.states))
-    fixed, attention = (make(D_TOKEN, D_MEMORY, D_STATE) for make in DECODERS)
-    assert torch.equal(fixed(encoded, before).output, fixed(other, before).output)
-    assert not torch.allclose(attention(encoded, before).output, attention(other, before).output)
-    other = encoded._replace(ends=torch.randn_like(encoded.ends))
-    assert not torch.allclose(fixed(encoded, before).output, fixed(other, before).output)
-    assert torch.equal(attention(encoded, before).output, attention(other, before).output)
-
-
 def test_the_fixed_vector_is_fed_at_every_step_and_makes_the_first_state():
     encoded, _ = some_encoded()
     decoder, before = FixedVectorDecoder(D_TOKEN, D_MEMORY, D_STATE), torch.randn(B, N, D_TOKEN)
@@ -145,23 +119,6 @@ def test_attention_looks_first_and_moves_then():
         assert_close(made.weights[row, :length], shares)
         assert made.weights[row, length:].eq(0).all()
         assert_close(made.output[row], torch.cat([moved, context, x[row]]))
-
-
-def test_one_additive_step_by_hand():
-    """Two keys, one hidden unit: energies tanh(0) = 0 and tanh(1) = 0.7616, so weights 0.3183 and 0.6817."""
-    score = Additive(1, 2, 1)
-    with torch.no_grad():
-        score.w_query.weight.fill_(1.0)
-        score.w_key.weight.copy_(torch.tensor([[2.0, 0.0]]))
-        score.v.fill_(1.0)
-    states = torch.tensor([[[0.25, 4.0], [0.75, -8.0]]])
-    encoded = Encoded(states, torch.zeros(1, 2), torch.ones(1, 1, 2, dtype=torch.bool))
-    decoder = AttentionDecoder(1, 2, 1, score=score)
-    made = decoder.step(encoded, torch.zeros(1, 1), torch.tensor([[-0.5]]))
-    second = math.exp(math.tanh(1)) / (1 + math.exp(math.tanh(1)))
-    assert_close(made.weights, torch.tensor([[1 - second, second]]))
-    assert_close(made.weights, torch.tensor([[0.3183, 0.6817]]), atol=5e-5, rtol=0)
-    assert_close(made.output[:, 1:3], torch.tensor([[0.25 + 0.5 * second, 4 - 12 * second]]))
 
 
 def test_another_score_takes_the_additive_ones_place():
@@ -248,26 +205,6 @@ def test_the_cells_of_an_lstm_are_torchs():
     last = layer.states(x)[-1]
     assert_close(last.hidden, hidden[0], atol=1e-5, rtol=1e-5)
     assert_close(last.cell, cell[0], atol=1e-5, rtol=1e-5)
-
-
-def test_an_rnn_by_hand():
-    layer = Recurrent("RNN", 1, 1)
-    for p, value in zip(layer.parameters(), (2.0, 0.5, 0.25, 0.25), strict=True):  # W, U and the two biases
-        nn.init.constant_(p, value)
-    first = math.tanh(2.0 * 0.3 + 0.5)
-    second = math.tanh(2.0 * -0.1 + 0.5 * first + 0.5)
-    x = torch.tensor([[[0.3], [-0.1]]])
-    assert_close(layer(x), torch.tensor([[[first], [second]]]))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_way_sees_the_left_and_both_ways_see_all(kind):
-    for both_ways in (False, True):
-        layer, x = Recurrent(kind, D_TOKEN, D_STATE, both_ways=both_ways), torch.randn(B, N, D_TOKEN)
-        x.requires_grad_()
-        (gradient,) = torch.autograd.grad(layer(x)[:, 2].sum(), x)
-        seen = gradient.abs().sum((0, 2)) > 0
-        assert seen.tolist() == [True] * 3 + [both_ways] * 2
 
 
 @pytest.mark.parametrize(

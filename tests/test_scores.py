@@ -17,11 +17,6 @@ def test_dot_by_hand():
     ).tolist() == [[4.0, 10.0]]
 
 
-def test_scaled_dot_is_dot_over_the_root_of_the_width():
-    q, k = torch.randn(B, N, 16), torch.randn(B, M, 16)
-    assert_close(scaled_dot(q, k), dot(q, k) / 4)
-
-
 def test_additive_by_hand():
     score = Additive(1, 1, 1)
     with torch.no_grad():
@@ -41,14 +36,6 @@ def test_bilinear_by_hand_and_with_the_identity_it_is_dot():
     torch.nn.init.eye_(square.w)
     q, k = torch.randn(N, D_K), torch.randn(M, D_K)
     assert_close(square(q, k), dot(q, k))
-
-
-@pytest.mark.parametrize("make", [lambda: Bilinear(D_Q, D_K), lambda: Additive(D_Q, D_K, D_H)])
-def test_learned_scores_take_queries_and_keys_of_different_widths(make):
-    q, k, v = torch.randn(B, N, D_Q), torch.randn(B, M, D_K), torch.randn(B, M, 2)
-    output, weights = attend(q, k, v, score=make())
-    assert output.shape == (B, N, 2)
-    assert_close(weights.sum(-1), torch.ones(B, N))
 
 
 def test_keys_that_many_queries_meet_are_met_once():

@@ -71,15 +71,9 @@ def test_an_empty_source_is_named(course):
 
 
 PARTS = [
-    "00_start_here",
-    "02_scoring",
-    "02a_soft_look_up",
-    "02b_which_score",
-    "glossary",
-    "evidence/02_scoring_evidence",
-    "exercises/02_scoring",
-    "solutions/02_scoring",
-]
+    "00_start_here", "02_scoring", "02a_soft_look_up", "02b_which_score", "glossary",
+    "evidence/02_scoring_evidence", "exercises/02_scoring", "solutions/02_scoring",
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -95,13 +95,6 @@ def test_interrupting_keeps_the_history_and_the_model_and_says_so(capsys):
     assert model.weight.item() != before
 
 
-def test_clipping_bounds_a_step():
-    model = line()
-    grown = fit(model, draw, lambda m, b: 1e6 * loss(m, b), steps=1, lr=0.1, schedule="constant", clip=1e-12)
-    assert abs(model.weight.grad.norm().item()) <= 1e-12
-    assert math.isfinite(grown.column("loss")[0])
-
-
 def test_quick_cuts_the_steps(monkeypatch):
     monkeypatch.setenv("LESSON_STEPS", "quick")
     assert fit(line(), draw, loss, steps=500).column("step")[-1] == 20
@@ -218,17 +211,6 @@ def test_training_never_imports_torchs_compiler():
     )
 
 
-def test_a_schedule_decides_what_is_learned():
-    model = line()
-    before = model.weight.item()
-    fit(model, draw, loss, steps=5, lr=0.1, schedule=lambda step: 0.0)
-    assert model.weight.item() == before
-    constant, function = line(), line()
-    fit(constant, draw, loss, steps=5, lr=0.1, schedule="constant")
-    fit(function, draw, loss, steps=5, lr=0.1, schedule=lambda step: 1.0)
-    assert constant.weight.item() == function.weight.item() != before
-
-
 def test_warm_up_by_hand():
     assert warmup(4000, 512) == pytest.approx(512**-0.5 * 4000**-0.5)  # the two branches meet here
     assert warmup(1000, 512) == pytest.approx(warmup(4000, 512) / 4)
@@ -289,14 +271,6 @@ def test_weights_of_another_training_are_never_taken(monkeypatch, shelf, changed
     monkeypatch.delenv("LESSON_STORED")
     with stored(), pytest.raises(ValueError, match="no weights are stored for this training"):
         fitted(**changed)
-
-
-def test_nor_are_those_of_a_model_of_another_form(monkeypatch, shelf):
-    with stored():
-        fitted()
-    monkeypatch.delenv("LESSON_STORED")
-    with stored(), pytest.raises(ValueError, match="no weights are stored for this training"):
-        fit(nn.Linear(2, 1), draw, squared, **RECIPE)
 
 
 def test_nor_those_that_learned_from_other_data(monkeypatch, shelf, capsys):

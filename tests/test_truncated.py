@@ -81,16 +81,6 @@ def test_half_precision_stays_half(dtype, n):
     assert_close(got.float(), wanted, atol=0.03, rtol=0.03)
 
 
-def test_one_by_hand():
-    """Scores of zero: each output is the mean of what it sees, 2 to the left and, without causal, 2 to the
-    right."""
-    x, v = torch.zeros(5, 1), torch.tensor([[1.0], [2.0], [4.0], [8.0], [16.0]])
-    assert attend_window(x, x, v, 2)[:, 0].tolist() == pytest.approx([7 / 3, 15 / 4, 31 / 5, 30 / 4, 28 / 3])
-    assert attend_window(x, x, v, 2, causal=True)[:, 0].tolist() == pytest.approx(
-        [1, 1.5, 7 / 3, 14 / 3, 28 / 3]
-    )
-
-
 @pytest.mark.parametrize("n", [8, 300])
 def test_filler_is_never_read_and_gives_zero_where_nothing_else_is_near(n):
     q, k, v = qkv(n, B)
@@ -130,30 +120,6 @@ def test_memory_grows_with_n(backward):
     peaks = [peak(n) for n in sizes]
     assert growth_exponent(sizes, peaks) == pytest.approx(1.0, abs=0.05)
     assert peaks[-1] < 16384**2 * 4 / 2**20 / 10  # a tenth of one full table
-
-
-def test_eleven_minutes_of_speech_in_less_than_two_gib(most):
-    """65,536 frames of 10 ms, 8 heads of width 64: one table for each head would be 128 GiB."""
-    n, heads, d = 65_536, 8, 64
-    assert heads * n**2 * 4 / 2**30 == 128
-    x = torch.randn(1, heads, n, d)
-    with torch.no_grad():
-        peak = peak_mib(lambda: attend_window(x, x, x, 64))
-    output = heads * n * d * 4 / 2**20  # 128 MiB
-    assert output <= peak < most(3 * output) < 2048
-
-
-def test_the_peak_with_gradients_is_a_few_times_the_input(most):
-    """In inputs: 6 for gradients of the keys and values of all blocks, each key in 3 of them; 5 for the
-    output, its gradient and the like."""
-    n, d = 8192, 64
-    q, k, v = (torch.randn(1, 2, n, d, requires_grad=True) for _ in range(3))
-
-    def call():
-        y = attend_window(q, k, v, 64)
-        torch.autograd.grad(y, (q, k, v), torch.ones_like(y))
-
-    assert peak_mib(call) < most(12 * q.numel() * 4 / 2**20)
 
 
 @pytest.mark.parametrize("filled", [False, True], ids=["all real", "filler"])
@@ -212,17 +178,13 @@ def test_a_layer_with_a_window_holds_no_table(most):
     [
         ({"score_bias": torch.zeros(4, 4, device="cpu")}, "neither score_bias nor dropout"),
         ({"dropout": 0.1}, "neither score_bias nor dropout"),
-        (
-            {"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")},
-            r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)",
-        ),
-        (
-            {"mask": torch.ones(4, dtype=torch.bool, device="cpu")},
-            r"no mask but padding, .*\(batch, 1, n\), got \(4,\)",
-        ),
+        ({"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")},
+         r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)"),
+        ({"mask": torch.ones(4, dtype=torch.bool, device="cpu")},
+         r"no mask but padding, .*\(batch, 1, n\), got \(4,\)"),
         ({"mask": [[True] * 4]}, "no mask but padding, .*got list"),
     ],
-)
+)  # fmt: skip
 def test_window_attention_refuses_what_it_has_not(options, words, weights, no_shape_hook):
     options = {key: x.to(device()) if isinstance(x, torch.Tensor) else x for key, x in options.items()}
     with pytest.raises(ValueError, match=words):
@@ -238,21 +200,10 @@ def test_window_attention_refuses_dropout_of_the_layer_around_it_only_in_trainin
 
 
 @pytest.mark.parametrize("radius", [-1, 1.5, None, True, "2", [2]])
-def test_window_attention_needs_a_radius(radius, no_shape_hook):
-    with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
-        WindowAttention(radius)
-
-
-@pytest.mark.parametrize("radius", [-1, 1.5, None, True, "2", [2]])
 def test_a_radius_that_is_none_gets_a_sentence(radius, no_shape_hook):
-    with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
-        attend_window(*qkv(4), radius)
-
-
-def test_other_tokens_get_a_sentence(no_shape_hook):
-    q, k, v = qkv(4)
-    with pytest.raises(ValueError, match="a query for each key, got 3 and 4"):
-        attend_window(q[:3], k, v, 1)
+    for call in (lambda: WindowAttention(radius), lambda: attend_window(*qkv(4), radius)):
+        with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -271,15 +222,9 @@ def test_padding_that_does_not_fit_gets_a_sentence(padding_, error, words, no_sh
         attend_window(*qkv(4, 2), 1, padding=padding_)
 
 
-def test_padding_without_a_batch_gets_a_sentence(no_shape_hook):
+def test_padding_without_a_batch_and_other_tokens_get_a_sentence(no_shape_hook):
     with pytest.raises(ValueError, match="for inputs with a batch axis"):
         attend_window(*qkv(4), 1, padding=torch.ones(1, 1, 4, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("shape", [(1, 4), (2, 3, 1, 4), (1, 1, 1, 4), (2, 1, 5), (2, 1, 1, 1, 4)])
-def test_both_forms_of_window_attention_take_the_same_masks(shape, weights, no_shape_hook):
-    q, k, v = qkv(4, 2, 3)
-    for mask in (torch.ones(shape, dtype=torch.bool), torch.ones(2, 1, 1, 4)):
-        with pytest.raises(ValueError, match="no mask but padding, boolean"):
-            WindowAttention(1)(q, k, v, mask=mask, weights=weights)
+    q, k, v = qkv(4)
+    with pytest.raises(ValueError, match="a query for each key, got 3 and 4"):
+        attend_window(q[:3], k, v, 1)

@@ -3,7 +3,6 @@ there."""
 
 import base64
 import io
-import itertools
 import math
 import re
 
@@ -75,12 +74,6 @@ def test_softmax_answers_odd_input_with_a_sentence(text, words):
     w = SoftmaxExplorer()
     w.scores.value = text
     assert words in w.drawing.value and "role='alert'" in w.drawing.value
-
-
-def test_scores_have_the_names_of_their_people_and_further_ones_are_keys():
-    w = SoftmaxExplorer((1.0, 3.0), names=("Ann", "Ben"))
-    w.scores.value = "5, 3, 1"
-    assert [name in w.drawing.value for name in ("Ann", "Ben", "key 3", "key 1")] == [True] * 3 + [False]
 
 
 def test_steps_go_forward_and_back_and_stop_at_the_ends():
@@ -157,13 +150,6 @@ def test_heads_tell_where_they_look():
     assert w.effective_keys(2, 4) == 0.0
     assert "looks at about 1.1 keys" in w.drawing.value and "looks at about 7.0 keys" in w.drawing.value
     assert "exp(entropy) = exp(−(0.98·ln 0.98 + 0.02·ln 0.02)) = exp(0.10) = 1.1" in w.drawing.value
-
-
-def test_heads_are_named_by_number_and_name():
-    assert [some_heads().title(h) for h in range(H)] == ["head 0: itself", "head 1", "head 2: first"]
-    twice = HeadExplorer(torch.ones(1, 1, 1), "a", ["head 0"])
-    assert twice.title(0) == "head 0"
-    assert [label for label, _ in some_heads().shown.options] == ["all", "0", "1", "2"]
 
 
 def test_a_weight_is_never_rounded_to_zero_or_one():
@@ -271,36 +257,6 @@ def test_a_hand_ends_at_the_cosine_to_the_right_and_the_sine_upwards(i, delta):
         torch.testing.assert_close(torch.tensor(ends), torch.tensor(expected), atol=0.002, rtol=0)
 
 
-def test_the_position_turns_every_hand_and_the_offset_alone_sets_the_angle_between():
-    def angles():
-        here, there = hands(w.drawing.value)
-        first = torch.tensor([math.atan2(y, x) for x, y in here])
-        return first, (torch.tensor([math.atan2(y, x) for x, y in there]) - first).remainder(2 * math.pi)
-
-    w = ClockExplorer(4)
-    start, between = angles()
-    assert torch.allclose(between, 5 * frequencies(4).float(), atol=0.01)
-    w.position.value = 40
-    moved, still = angles()
-    assert ((moved - start).abs() > 0.1).all() and torch.allclose(still, between, atol=0.01)
-    w.offset.value = 25
-    assert ((angles()[1] - between).abs() > 0.1).all()
-
-
-def test_clocks_name_their_wavelength_and_the_angle_between():
-    drawing = ClockExplorer(8).drawing.value
-    for words in (
-        "= 6.3 tokens",
-        "= 62.8 tokens",
-        "= 628.3 tokens",
-        "= 6,283.2 tokens",
-        "5 · w<sub>1</sub> = 0.5 rad",
-    ):
-        assert words in drawing
-    assert "cosine, column 2j + 1, to the right" in drawing and drawing.count('role="img"') == 4
-    assert "of position 3 at 172 degrees, of position 8 at 98 degrees; between them 5 radians" in drawing
-
-
 @pytest.mark.parametrize("i, delta", PLACES)
 @pytest.mark.parametrize("d", [2, D])
 def test_the_matrix_turns_the_code_and_the_dot_product_knows_no_position(d, i, delta):
@@ -328,22 +284,3 @@ def test_numbers_and_tables():
     assert "scores (1, 2)" in text and "a &lt; b" in text
     assert "(1, 2)" not in table([[1.0, 2.0]], "scores", shape=False)
     assert shade(0.5) in table([[0.0, 1.0]], "scores", limits=(-1, 1))
-
-
-def test_the_fifth_step_names_the_weights_that_it_shows():
-    w = SevenStepsExplorer()
-    w.step.value = 5
-    assert "5. weights: softmax of each row" in w.drawing.value
-    w.kind.index = 2
-    assert "5. weights: rounded by hand" in w.drawing.value
-
-
-def test_the_frame_lies_on_the_row_of_the_query():
-    w = some_heads()
-    tops = []
-    for w.query.value in range(N):
-        tops.append([float(y) for y in re.findall(r'<rect x="\d+" y="([\d.]+)"', w.drawing.value)])
-    assert all(len(set(row)) == 1 and len(row) == H for row in tops)
-    steps = {b[0] - a[0] for a, b in itertools.pairwise(tops)}
-    high = float(re.search(r'<image[^>]* height="(\d+)"', w.drawing.value)[1])
-    assert steps == {high / N}
