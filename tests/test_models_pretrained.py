@@ -306,6 +306,8 @@ ODD = {
      ValueError, "k_proj.weight is I8; .* quantised files are not"),
     "an unknown family": (lambda p: fields(p, model_type="mamba"), ValueError,
      "model_type is 'mamba'; families that can be opened: gpt2, bert"),
+    "linear attention": (lambda p: fields(p, model_type="qwen3_5_text", layer_types=["linear_attention"]),
+     ValueError, "a gated delta rule behind a short convolution.*--card FILE.svg draws its page"),
     "a field missing": (lambda p: without(p, "hidden_size"), ValueError,
      "no field 'hidden_size', which a llama needs"),
     "an unknown field": (lambda p: fields(p, attention_chunk_size=8), ValueError,

@@ -230,7 +230,7 @@ for layer, weights in enumerate(read.weights):  # (200, 4, 30, 30)
 r"""
 Heads 1, 2 and 3 of layer 2 give the letter «0.74», «0.73» and «0.79» of their weight; we leave head 0. Such heads, which find what followed an earlier copy, are called **induction heads** (13b).
 
-A table of weights, a **map**, says where a head looks. It does not say whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` the output of layer 2's head 1 is 0. This is an **ablation**. (To zero takes more than the message, 13b; section 5 tests what was taken.)
+A table of weights, a **map**, says where a head looks. It does not say whether the answer depends on it. So take the head away: inside `with cut(model, [(2, 1)])` the output of layer 2's head 1 is 0. This is an **ablation**. (A cut to zero takes more than the message, 13b; section 5 tests one such cut.)
 """
 
 # %%
@@ -267,7 +267,7 @@ assert difference(whole, answers).mean() > 3.5 and left.mean() < -1 and left[0] 
 
 # %% [markdown]
 r"""
-Each single cut takes half of the Wibkat's «6.9», and its probability hid that. On the names losses roughly add up: heads 1 and 3 take 1.8 and 4.1, and both together 5.9. So each head brings its part, head 3 the largest. Without heads 2 and 3 «23» names are right, without 1 and 2 still «101».
+Each single cut takes half of the Wibkat's «6.9», and its probability hid that. On the names losses roughly add up: heads 1 and 3 take 1.8 and 4.1, and both together 5.9. So each head brings its part, head 3 the largest. Without heads 2 and 3, «23» names are right; without 1 and 2, still «101».
 
 ## 5 · Which head of the early layers?
 
@@ -397,11 +397,11 @@ assert paid[2][1] < paid[0][1] + 0.12 < paid[0][1] + 0.17 < paid[3][1] < paid[1]
 
 # %% [markdown]
 r"""
-Without head 3 of layer 1 each character costs nearly half a bit more, and half of the names survive: this head is needed for spelling at large. Without layer 2's three heads the names are gone, and a character costs less than a tenth of a bit more. Would any three heads be missed so little? No: as many zeros in layer 3 leave the names, and cost a quarter of a bit.
+Without head 3 of layer 1 each character costs nearly half a bit more, and half of the names survive: this head is needed for spelling at large. Without layer 2's three heads the names are gone, and a character costs less than a tenth of a bit more. Is that little for three heads? Yes: as many zeros in layer 3 leave the names, and cost a quarter of a bit.
 
 ## In real work
 
-How does `cut` do it? With a **hook**: a function that torch calls before a module, and that may change what goes in. It fits any model in plain torch, such as `llm.py`'s, whose modules are named like the file's tensors. Guess what the second call prints.
+How does `cut` do it? With a **hook**: a function that torch calls at a module; here before it, so it may change what goes in. It fits any model in plain torch, such as `llm.py`'s, whose modules are named like the file's tensors. Guess what the second call prints.
 """
 
 # %%
@@ -463,7 +463,7 @@ show_source(carried.open_model)
 
 # %% [markdown]
 r"""
-(`assign=True` takes the file's tensors as they are.) `hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a model of your own. Take two texts with equally many tokens and different answers, and cut its heads with `hooked`, its `head_dim` in place of 24.
+`hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a model of your own. Take two texts with equally many tokens and different answers, and cut its heads with `hooked`, its `head_dim` in place of 24.
 
 ## The Wibkat once more
 """

@@ -35,7 +35,7 @@ def written(root: Path, made: Pages, *, book: bool) -> dict[str, str]:
     fills = {
         "FACTS": lambda _: _facts(root),
         "MAP": lambda _: _map(root, made),
-        "FILM": lambda _: _output(made, *FILM, first={"step": "7"}),
+        "FILM": lambda _: _output(made, *FILM, first={}),
         "OUTPUT": lambda words: _output(made, *words.split(" ", 1)),
         "CARD": _card,
         "BOOK": lambda _: BOOK if book else "",
@@ -120,8 +120,12 @@ def _facts(root: Path) -> str:
     parts = [one for one in way if kinds.chapter_of(one.name) not in ("00", "14")]
     hours = round(sum(one.minutes for one in parts if one.core) / 60)
     core = sum(one.core for one in parts)
-    facts = (f"{len(parts)} parts of 40 to 50 minutes", f"{core} of them are the core, about {hours} hours",
-             "for people who program a little Python", "nothing to install for reading")  # fmt: skip
+    facts = (
+        f"{len(parts)} parts of 40 to 50 minutes",
+        f"{core} of them are the core, about {hours} hours",
+        "for people who program Python and know matrix products",
+        "nothing to install for reading",
+    )
     return " · ".join(facts)
 
 
@@ -130,8 +134,8 @@ def _map(root: Path, made: Pages) -> str:
     rows = []
     for chapter in chapters(root):
         parts = "".join(
-            f'<li data-part="{one.name}"><a href="{one.name}.html"><b>{one.number}'
-            f"{' ' + CORE if one.core else ''}</b>{html.escape(one.asks)}</a><i>{one.minutes} min</i></li>"
+            f'<li data-part="{one.name}"><a href="{one.name}.html"><b>{one.number}</b>'
+            f"<i>{CORE if one.core else ''}</i>{html.escape(one.asks)}</a><i>{one.minutes} min</i></li>"
             for one in chapter.lessons
             if one.name in made
         )

@@ -44,6 +44,7 @@ FOLD = re.compile(r"\n*<details><summary>中文摘要.*?</details>", re.S)
 ARXIV = re.compile(r"(?<![\[/])arXiv:(\d{4}\.\d{4,5})(?![\d\]])")
 CHINESE = re.compile(r"\n*^〔.*〕$", re.M)
 PICTURES = ("image/png", "image/gif")
+LONG = 90  # characters of a printed line, beyond which it is prose
 
 
 @dataclass
@@ -287,6 +288,9 @@ def _output(output: NotebookNode, up: str, source: Path, laid: Layout) -> Notebo
     if "text/html" in data:
         said = TO_CELL.sub(_to_page, data["text/html"]).replace(f"<style>{CSS}</style>", "")
         return new_output("display_data", data={"text/html": said, "text/plain": data.get("text/plain", "")})
+    if max(map(len, output.get("text", "").split("\n"))) > LONG:  # it wraps; a table stands as it is
+        said = f'<pre class="long">{html.escape(output.text)}</pre>'
+        return new_output("display_data", data={"text/html": said})
     return output
 
 

@@ -24,6 +24,7 @@ def options(config: dict[str, Any], *, ignore: tuple[str, ...] = ()) -> Options:
     if family not in FAMILIES:
         raise ValueError(
             f"config.json: model_type is {family!r}; families that can be opened: {', '.join(FAMILIES)}"
+            f"{LINEAR if 'linear_attention' in (config.get('layer_types') or ()) else ''}"
         )
     _read_out(config.get("architectures"), family)
     fields = Fields(config, family)
@@ -32,6 +33,10 @@ def options(config: dict[str, Any], *, ignore: tuple[str, ...] = ()) -> Options:
     return found
 
 
+LINEAR = (
+    ". This one has linear_attention layers (as Qwen3.5 and Kimi Linear: a gated delta rule behind a short"
+    " convolution), which are not opened; python -m lesson_lib model FOLDER --card FILE.svg draws its page"
+)
 HEADS = {
     "gpt2": ("LMHeadModel",),
     "bert": ("ForMaskedLM", "ForPreTraining"),
