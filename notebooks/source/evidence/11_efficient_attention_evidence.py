@@ -1015,8 +1015,9 @@ class Pooling(nn.Module):
         return self.reader.read(output), weights
 
 
-def answered(model, notes):
-    """Its logits, with the answers' axis second."""
+# %%
+def logits_of_notes(model, notes):
+    """The answers' axis second."""
     return model(model.reader.tokens(notes))[0].mT
 
 
@@ -1027,11 +1028,13 @@ for size in (0, 4, 2):
         model = Pooling(copy.deepcopy(note_readers[seed]), size)
         learn_notes(
             [model],
-            lambda notes, told, m=model: F.cross_entropy(answered(m, notes), told),
+            lambda notes, told, m=model: F.cross_entropy(
+                logits_of_notes(m, notes), told
+            ),
             seed + 30,
         )
         with torch.no_grad():
-            right = answered(model, new_notes).argmax(1) == new_answers
+            right = logits_of_notes(model, new_notes).argmax(1) == new_answers
         shortened[size, seed] = right.float().mean().item()
     recall = " ".join(f"{shortened[size, seed]:.2f}" for seed in range(3))
     print(f"groups of {size}: {recall}" if size else f"window alone: {recall}")
