@@ -274,7 +274,7 @@ for name, s in carried.clock(layers, batch).items():
 
 # %% [markdown]
 r"""
-The RNN is done first. Both take longer than the model says, the RNN more than twice as long, probably since tanh, sums and softmax are left out. It still names the right winner. Why does the RNN win? The texts of a batch take each step together, so they **share each wait**. The products they do not share. For $b$ texts the waits on the left of the inequality stay, and the products on the right become $b$ times as many:
+The RNN is done first. Both take longer than the model says, the RNN more than twice as long, probably since tanh, sums and softmax are left out. It names the right winner. Why does the RNN win? The texts of a batch take each step together, so they **share each wait**. The products they do not share. For $b$ texts the waits on the left of the inequality stay, and the products on the right become $b$ times as many:
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2\,d\,b}$$
 
@@ -307,7 +307,7 @@ A wait is worth «6,112,338» products there, some 25 times as many as here. (Th
 
 A whole Transformer layer has more products than attention alone: $4nd^2$ for four projections, and $8nd^2$ for a feed-forward network of the usual inner width $4d$. So it has $12nd^2 + 2n^2d$, and an LSTM has $8nd^2$: fewer, at any length. Can its waits make up for that?
 
-The first Transformer's batches held some 25,000 tokens on each side, on eight GPUs, so 3,125 on each. We cut them into texts of 50, of 500 or of 3,125 tokens, and let the model compute both layers of width 512, with the H200's two numbers.
+The first Transformer's batches held 25,000 tokens a side, on eight GPUs, so 3,125 on each. We cut them into texts of 50, of 500 or of 3,125 tokens, and let the model compute both layers of width 512, with the H200's two numbers.
 """
 
 # %%
