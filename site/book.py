@@ -21,7 +21,7 @@ FLAGS = (
     " --no-pdf-header-footer --generate-pdf-document-outline --export-tagged-pdf"
     " --virtual-time-budget=60000"
 ).split()
-SHEETS = ("katex/katex.min.css", "chinese.css", "pygments.css", "book.css")
+SHEETS = ("katex/katex.min.css", "fonts.css", "chinese.css", "pygments.css", "book.css")
 
 
 def main(site: Path, browser: str, names: list[str]) -> int:

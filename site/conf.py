@@ -20,7 +20,7 @@ html_title = "One function: attention"
 html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_extra_path = ["_extra"]  # pictures, downloads
-html_css_files = ["katex/katex.min.css", "chinese.css", "card.css", "site.css"]
+html_css_files = ["katex/katex.min.css", "fonts.css", "chinese.css", "card.css", "site.css"]
 html_js_files = [
     ("attend.js", {"defer": "defer"}),
     ("player.js", {"defer": "defer"}),
@@ -33,9 +33,9 @@ html_show_sourcelink = False
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_search_summary = False  # it would fetch the pages' sources, which fails from the file system
 FONTS = {
-    "font-stack": 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, "Noto Sans SC", sans-serif',
+    "font-stack": '"Course Sans", system-ui, -apple-system, "Segoe UI", Helvetica, Arial, "Noto Sans SC", sans-serif',
     "font-stack--monospace": (
-        'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans SC", monospace'
+        '"Course Code", ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans SC", monospace'
     ),
 }
 html_theme_options = {"navigation_with_keys": False, "light_css_variables": FONTS}
@@ -75,6 +75,13 @@ class Formulas:
         return self.made[tex, display]
 
 
+def apart(tex):
+    """The formulas that stand side by side in a line, each alone: on a phone they go to lines of their own."""
+    parts = [part.strip() for part in tex.split(r"\qquad") if part.strip()]
+    whole = all(part.count("{") == part.count("}") and r"\begin" not in part for part in parts)
+    return parts if whole else [tex]
+
+
 def setup(app):
     """Formulas by KaTeX; it gives each the MathML that a screen reader says."""
     from docutils import nodes
@@ -86,7 +93,10 @@ def setup(app):
         raise nodes.SkipNode
 
     def display(self, node):
-        self.body.append(f'<div class="formula">{formulas.html(node.astext(), True)}</div>')
+        parts = apart(node.astext())
+        made = "".join(f"<span>{formulas.html(part, True)}</span>" for part in parts)
+        several = " several" if len(parts) > 1 else ""
+        self.body.append(f'<div class="formula{several}">{made}</div>')
         raise nodes.SkipNode
 
     app.add_html_math_renderer("katex", (inline, None), (display, None))
@@ -102,7 +112,7 @@ MENDED = {
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
     '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
     "<pre>": '<pre tabindex="0">',
-    '<div class="formula">': '<div class="formula" tabindex="0">',
+    '<div class="formula': '<div tabindex="0" class="formula',
 }
 FURO = re.compile(r'Made with\s*<a href="[^"]*">Furo</a>')
 TITLE = re.compile(r"<title>(.*?)( - [^<]*)?</title>")

@@ -17,7 +17,7 @@
 # ["six parts"]
 # says = "queries (n, d_k), keys (m, d_k), values (m, d_v), scores and weights (n, m), outputs (n, d_v); rows ask, columns answer, and each row of weights sums to 1"
 # motive = "Its six parts"
-# shown = "queries (n, d_k)"
+# shown = "figures.six_parts()"
 # action = "def soft_look_up(query, key, value):"
 # ["between dictionary and average"]
 # says = "a long query makes the weights sharp, as in a dictionary; a query of zeros gives all values the same weight, so the output is their average"
@@ -73,6 +73,7 @@ You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They a
 import torch
 import torch.nn.functional as F
 
+from lesson_lib.chapters.c02_scoring import figures
 from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
 from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 from lesson_lib.course import *
@@ -143,17 +144,13 @@ show(scores=scores, weights=weights, output=weights @ value)
 r"""
 The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of $d_k$ numbers each, and values of $d_v$ numbers:
 
-```
-queries (n, d_k) ─┐
-                  ├─ compare ─> scores (n, m)
-keys    (m, d_k) ─┘                  │
-                                  softmax
-                                     v
-values  (m, d_v) ──── mix <─── weights (n, m)
-                       v
-                outputs (n, d_v)
-```
+"""
 
+# %% tags=["slide"]
+figures.six_parts()
+
+# %% [markdown]
+r"""
 A **query** asks, a **key** is compared with it, a **value** is mixed. A **score** is any number. A **weight** is a share, and each row of weights sums to 1: rows ask, columns answer. An **output** is the mixture for one query.
 """
 

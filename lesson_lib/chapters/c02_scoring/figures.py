@@ -39,6 +39,39 @@ def regression(
     )
 
 
+@styled
+def six_parts() -> Picture:
+    """Queries, keys and values on their way to the outputs, with their shapes."""
+    drawn, ((axes,),) = canvas(width=7.0, height=2.2)
+    axes.set(xlim=(0, 6.3), ylim=(0.1, 2.1))
+    axes.axis("off")
+    parts = {
+        "queries (n, d_k)": (0.8, 1.85, "#CFE0F5"),
+        "keys (m, d_k)": (0.8, 1.15, "#CFE0F5"),
+        "values (m, d_v)": (0.8, 0.35, "#CFE0F5"),
+        "scores (n, m)": (3.2, 1.5, "#FFE08A"),
+        "weights (n, m)": (5.4, 1.5, "#FFE08A"),
+        "outputs (n, d_v)": (5.4, 0.35, "#BFE5D6"),
+    }
+    boxes = {}
+    for name, (x, y, ground) in parts.items():
+        frame = {"boxstyle": "round,pad=0.4", "facecolor": ground, "edgecolor": "#0B2347"}
+        words = axes.text(x, y, name, ha="center", va="center", size=11, bbox=frame)
+        boxes[name.split()[0]] = words.get_bbox_patch(), (x, y)
+    ways = "queries scores,keys scores,scores weights,weights outputs,values outputs".split(",")
+    for start, end in map(str.split, ways):
+        (leaves, place), (reaches, goal) = boxes[start], boxes[end]
+        line = {"arrowstyle": "-|>", "color": "#333", "lw": 1.5, "patchA": leaves, "patchB": reaches}
+        axes.annotate("", goal, place, arrowprops=line)
+    for x, y, does in ((1.95, 1.5, "compare"), (4.3, 1.62, "softmax"), (3.2, 0.47, "mix by the weights")):
+        axes.text(x, y, does, ha="center", va="center" if does == "compare" else "bottom", style="italic")
+    return Picture(
+        drawn,
+        "Queries (n, d_k) and keys (m, d_k) are compared and give scores (n, m); softmax turns these into"
+        " weights (n, m), by which the values (m, d_v) are mixed into outputs (n, d_v).",
+    )
+
+
 def word_scores(words: Sequence[str], same: Tensor, projected: Tensor) -> Picture:
     """Scores (words, words)."""
     return heatmap(

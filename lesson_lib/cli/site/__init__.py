@@ -30,6 +30,7 @@ from lesson_lib.cli.site.pages import DRAWN, Layout, cell_links, folds, of_noteb
 from lesson_lib.places import ROOT
 
 TOOLS = ROOT / ".venv-site"
+FONTS = ROOT / "site" / "_static" / "fonts.css"
 ZIP = "attention-course.zip"
 # Of the guide: what is held back until a test has been written.
 KEPT_BACK = ("assessment/test_a.md", "assessment/test_b.md", "assessment/test_key.md")
@@ -276,6 +277,11 @@ def _assets(source: Path) -> None:
     shutil.copyfile(katex / "katex.min.css", source / "_static" / "katex" / "katex.min.css")
     for font in katex.glob("fonts/*.woff2"):
         shutil.copyfile(font, source / "_static" / "katex" / "fonts" / font.name)
+    (source / "_static" / "fonts").mkdir()
+    for font in re.findall(r"fonts/([\w-]+?)(-latin[\w-]+\.woff2)", FONTS.read_text(encoding="utf-8")):
+        package = TOOLS / "node_modules" / "@fontsource-variable" / font[0]
+        shutil.copyfile(package / "files" / "".join(font), source / "_static" / "fonts" / "".join(font))
+        shutil.copyfile(package / "LICENSE", source / "_static" / "fonts" / f"{font[0]}.LICENSE")
     _chinese(source)
     _preview(source / "_extra" / "preview.png")
 

@@ -35,9 +35,10 @@ def written(root: Path, made: Pages, *, book: bool) -> dict[str, str]:
     fills = {
         "FACTS": lambda _: _facts(root),
         "MAP": lambda _: _map(root, made),
-        "FILM": lambda _: _output(made, *FILM, first={}),
+        "FILM": lambda _: _output(made, *FILM, first={"step": "7"}),
         "OUTPUT": lambda words: _output(made, *words.split(" ", 1)),
         "CARD": _card,
+        "DRAWING": lambda name: (FOLDER / f"{name}.svg").read_text(encoding="utf-8").strip(),
         "BOOK": lambda _: BOOK if book else "",
         "TALLY": lambda _: _tally(),
         "WRONG": lambda _: _claims("corrected"),

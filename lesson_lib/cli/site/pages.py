@@ -174,6 +174,7 @@ def _code(cell: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNo
         places = iter(laid.states[cell.id])
         both = zip(cell.outputs, stills, strict=True)
         stills = [_player(still, next(places), up) if is_still(output) else still for output, still in both]
+        cell.metadata.setdefault("tags", []).append("hide-input")
     cell.outputs = stills
     tags = set(cell.metadata.get("tags", ()))
     alone = ALONE.fullmatch(cell.source.strip()) or DRAWS.fullmatch(cell.source.strip())
