@@ -33,9 +33,9 @@ html_show_sourcelink = False
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_search_summary = False  # it would fetch the pages' sources, which fails from the file system
 FONTS = {
-    "font-stack": '"Course Sans", system-ui, -apple-system, "Segoe UI", Helvetica, Arial, "Noto Sans SC", sans-serif',
+    "font-stack": '"Course Sans", system-ui, -apple-system, "Segoe UI", Arial, "Noto Sans SC", sans-serif',
     "font-stack--monospace": (
-        '"Course Code", ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans SC", monospace'
+        '"Course Code", ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans SC", monospace'
     ),
 }
 html_theme_options = {"navigation_with_keys": False, "light_css_variables": FONTS}
@@ -76,7 +76,7 @@ class Formulas:
 
 
 def apart(tex):
-    """The formulas that stand side by side in a line, each alone: on a phone they go to lines of their own."""
+    """The formulas that stand side by side in a line, each alone: a phone breaks the line there."""
     parts = [part.strip() for part in tex.split(r"\qquad") if part.strip()]
     whole = all(part.count("{") == part.count("}") and r"\begin" not in part for part in parts)
     return parts if whole else [tex]

@@ -1,7 +1,7 @@
 """The site as it is built: no request leaves a page, every link has its place, cards and drawings answer to
 the keyboard, and what is accessible stays so.
 
-Pages of each kind are driven, three with recordings of explorers. With LESSON_SITE=all every page is, and
+Pages of each kind are driven, three with recordings of explorers. With LESSON_BROWSER=all every page is, and
 every explorer is recorded and moved.
 """
 
@@ -23,7 +23,7 @@ from lesson_lib.cli.site import states
 from tests.test_site_states import state_of
 
 pytestmark = pytest.mark.browser
-EVERY = os.environ.get("LESSON_SITE") == "all"
+EVERY = os.environ.get("LESSON_BROWSER") == "all"
 MOVING = ("02a_soft_look_up", "11b_exact_and_fast", "11c_many_machines")
 SAMPLE = (
     "index", "00_start_here", "02a_soft_look_up", "evidence/02_scoring_evidence", "search",

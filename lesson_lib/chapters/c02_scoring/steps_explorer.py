@@ -13,7 +13,9 @@ from lesson_lib.widgets.explorer import Explorer, number, table
 
 BY_HAND = [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]]  # the sources' hand-made weights
 
-SIGN = "·①②③④⑤⑥⑦"  # of a step, before what it makes: a bare number reads like a count
+SIGN = {
+    step: f"{sign} " for step, sign in enumerate("①②③④⑤⑥⑦", 1)
+}  # of a step, before what it makes: a bare number reads like a count
 
 LATER = """
 .ll-later td {visibility:hidden} .ll-later table {outline:1px dashed #bbb}
@@ -79,9 +81,9 @@ class SevenStepsExplorer(Explorer):
         ]  # fmt: skip
         shown = [
             "".join(
-                (table(t.tolist(), f"{SIGN[step]} {name}", key=name.split()[0], tips=tips, now=step == upto))
+                (table(t.tolist(), SIGN[step] + name, key=name.split()[0], tips=tips, now=step == upto))
                 if step <= upto
-                else f"<div class='ll-later' aria-hidden='true'>{table(t.tolist(), f'{SIGN[step]} {name}')}</div>"
+                else f"<div class='ll-later' aria-hidden='true'>{table(t.tolist(), SIGN[step] + name)}</div>"
                 for step, name, t, tips in row
             )
             for row in rows
