@@ -5,6 +5,7 @@
 evidence/02_scoring_evidence         evidence: a chapter's claims and long experiments
 exercises/02_scoring                 exercise: assigned and graded
 solutions/02_scoring                 solution: not for learners
+decks/02a_soft_look_up               deck: slides of a part, for instructors
 """
 
 import re
@@ -12,11 +13,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["part", "page", "evidence", "exercise", "solution"]
-FOLDERS: dict[str, Kind] = {"evidence": "evidence", "exercises": "exercise", "solutions": "solution"}
+Kind = Literal["part", "page", "evidence", "exercise", "solution", "deck"]
+FOLDERS: dict[str, Kind] = {
+    "evidence": "evidence",
+    "exercises": "exercise",
+    "solutions": "solution",
+    "decks": "deck",
+}
 PAGES = ("", "00", "14")  # numbers of pages that are no parts: how to begin, and what to write at the end
 LEARNERS: tuple[Kind, ...] = ("part", "page", "evidence", "exercise")  # what a learner gets a copy of
-KINDS: tuple[Kind, ...] = (*LEARNERS, "solution")
+KINDS: tuple[Kind, ...] = (*LEARNERS, "solution", "deck")
 
 
 def kind_of(name: str) -> Kind:

@@ -60,7 +60,8 @@ def targets(
     """
     folder = root / "notebooks"
     sources = {p.stem: p for p in (folder / "source").glob("*.py")}
-    sources |= {f"evidence/{p.stem}": p for p in (folder / "source" / "evidence").glob("*.py")}
+    for own in ("evidence", "decks"):
+        sources |= {f"{own}/{p.stem}": p for p in (folder / "source" / own).glob("*.py")}
     for p in (folder / "source" / "exercises").glob("*.py"):  # each source gives two
         sources |= {f"exercises/{p.stem}": p, f"solutions/{p.stem}": p}
     every = [name for name in kinds.ordered(sources) if kinds.kind_of(name) in among]
@@ -185,6 +186,8 @@ def cells_of(text: str, name: str, *, marked: bool = False) -> list[NotebookNode
         counts[key] += 1
         tags = list(cell.metadata.get("tags", ()))
         metadata: dict = {"tags": tags} if tags else {}
+        if "slideshow" in cell.metadata:  # the standard's own: slide, subslide, fragment, notes, skip
+            metadata["slideshow"] = dict(cell.metadata["slideshow"])
         if FOLDED & set(tags):
             metadata["jupyter"] = {"source_hidden": True}
         result.append(make(source=cell.source if marked else source, id=number, metadata=metadata))
