@@ -15,7 +15,7 @@ ANY := $(if $(ASKED),$(PYTHON) lesson_lib/cli/preflight.py python && $(PYTHON),$
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help requirements release-check setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu test-quick
+.PHONY: help requirements release-check setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides script handouts site assignments collect class class-report test-gpu test-quick
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {own = $$1 ~ /^(lab|capstone|doctor|ring)$$/; \
@@ -44,6 +44,9 @@ ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: mak
 
 slides: $(TEACH)  ## slides that need no network: of the parts (some: ARGS=03), or of a plan: make slides PLAN=half-day
 	@$(TEACHER) -m lesson_lib slides $(if $(PLAN),--plan $(PLAN)) $(ARGS)
+
+script: $(TEACH)  ## a session on paper, each slide with what to say: make script PLAN=half-day
+	@$(TEACHER) -m lesson_lib script $(or $(PLAN),half-day) $(ARGS)
 
 site: $(TEST) $(SITE)  ## the course as pages for any browser, without a network (build/site)
 	@$(RUN) -m lesson_lib site $(ARGS)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lesson_lib.cli import course, sources
+from lesson_lib.cli import course, kinds, sources
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/install.md", "docs/further.md", "docs/lessons.md"]
@@ -29,7 +29,7 @@ def test_the_make_targets_that_are_named_exist(page):
 
 def test_every_notebook_for_learners_is_linked():
     pages = read("docs/lessons.md") + read("README.md").replace("](notebooks/", "](../notebooks/")
-    names = [t.name for t in sources.targets() if t.kind != "solution"]
+    names = [t.name for t in sources.targets() if t.kind in kinds.LEARNERS]
     assert [name for name in names if f"](../notebooks/{name}.ipynb)" not in pages] == []
 
 

@@ -98,7 +98,7 @@ def test_a_recording_plays_where_its_explorer_was_and_keeps_its_picture(source):
     cell = new_code_cell(code, outputs=[told, still], id="film")
     states = {"film": ["02a.hash.film-0.js"]}
     (made,) = page_of(source, cell, name="evidence/02_scoring_evidence", states=states)
-    assert made.outputs[0].text == "printed\n" and "remove-input" not in made.metadata.tags
+    assert made.outputs[0].text == "printed\n" and made.metadata.tags == ["hide-input"]
     place = made.outputs[1].data["text/html"]
     assert place.startswith(
         '<div data-states="film-0" data-src="../states/02a.hash.film-0.js"><div class="pic'
@@ -206,7 +206,7 @@ def test_the_course_is_one_zip_of_what_git_has(tmp_path):
 def test_the_guide_keeps_links_that_stay_and_shows_no_test_before_its_day(source):
     pages = site._guide(site.ROOT, source)
     assert pages[0] == "instructor/README" and "instructor/plans/half_day" in pages
-    assert not [name for name in pages if "test_" in name or "spoken" in name]
+    assert not [name for name in pages if "test_" in name]
     text = (source / "instructor" / "plans" / "half_day.md").read_text("utf-8")
     assert "[02a](../02_scoring.md)" in text and "[worksheet](../room/worksheet.md)" in text
     for path in source.glob("instructor/**/*.md"):

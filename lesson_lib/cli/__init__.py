@@ -24,6 +24,7 @@ COMMANDS = {  # the command: what it does; where its module has another name, th
     "ring": "attention over several processes; torchrun starts them (make ring)",
     "slides": "slides of the lessons, for a browser without a network (make slides)",
     "site": "the course as pages for any browser (make site)",
+    "script": "a session on paper: each slide with what to say (make script PLAN=half-day)",
     "handouts": "the sheets of a room as one page, and as a PDF (make handouts)",
     "assignments": "the exercises as nbgrader's assignments (make assignments)",
     "collect": "take the assignments of a class server in, for nbgrader (make collect)",

@@ -69,7 +69,7 @@ LEFT = """Left to write:
   its title, question, minutes, needs      course.toml
   eight to ten ideas, each with its cells  the head of notebooks/source/STEM.py
   minutes by section, prompts              notebooks/instructor/CHAPTER.md
-  what is said to its slides               notebooks/instructor/spoken/STEM.md
+  its slides with notes, if it is core     notebooks/source/decks/STEM.py
   two questions for a room, if it is core  notebooks/instructor/questions.md
   what proves it, and its claims           notebooks/source/evidence/CHAPTER_evidence.py, claims.toml
   other right answers, and tests           tests/chapters/

@@ -34,7 +34,6 @@ FONTS = ROOT / "site" / "_static" / "fonts.css"
 ZIP = "attention-course.zip"
 # Of the guide: what is held back until a test has been written.
 KEPT_BACK = ("assessment/test_a.md", "assessment/test_b.md", "assessment/test_key.md")
-LEFT_OUT = ("spoken",)  # keys to slides, not to be read alone
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -228,7 +227,7 @@ def _guide(root: Path, source: Path) -> list[str]:
     """Copy the instructor's pages; a link that leaves the site becomes words."""
     folder = root / "notebooks" / "instructor"
     every = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*.md"))}
-    pages = {n: p for n, p in every.items() if n not in KEPT_BACK and n.split("/")[0] not in LEFT_OUT}
+    pages = {n: p for n, p in every.items() if n not in KEPT_BACK}
     known = {f"instructor/{name}" for name in pages} | {f"{name}.ipynb" for name in kinds.built(root)}
     for name, path in pages.items():
         target = source / "instructor" / name

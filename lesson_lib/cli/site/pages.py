@@ -174,12 +174,11 @@ def _code(cell: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNo
         places = iter(laid.states[cell.id])
         both = zip(cell.outputs, stills, strict=True)
         stills = [_player(still, next(places), up) if is_still(output) else still for output, still in both]
-        cell.metadata.setdefault("tags", []).append("hide-input")
     cell.outputs = stills
     tags = set(cell.metadata.get("tags", ()))
     alone = ALONE.fullmatch(cell.source.strip()) or DRAWS.fullmatch(cell.source.strip())
     tags |= {"remove-input"} if QUIET.match(cell.source) or alone else set()
-    if SETUP.match(cell.source) or tags & FOLDED:
+    if SETUP.match(cell.source) or tags & FOLDED or (cell.id in laid.states and not alone):
         tags.add("hide-input")
     if SETUP.match(cell.source):
         cell.outputs = [] if "warm_up()" in cell.source else cell.outputs

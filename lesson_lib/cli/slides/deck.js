@@ -54,17 +54,20 @@ function fit(slide) {
     if (slide.scrollHeight <= slide.clientHeight + 1 && ends.every((end) => end.right <= box.right + 1)) break;
   }
 }
-Reveal.on("ready", (event) => fit(event.currentSlide));
-Reveal.on("slidechanged", ({ previousSlide, currentSlide }) => {
-  stop();
-  const old = previousSlide?.querySelector(".timer");
-  if (old) write(old, 60 * old.dataset.minutes);
-  fit(currentSlide);
-});
-Reveal.initialize({
-  width: 1280, height: 720, margin: 0, center: false, hash: true, transition: "none", backgroundTransition: "none",
-  slideNumber: "c/t", controlsTutorial: false, pdfSeparateFragments: false, plugins: [RevealNotes],
-}).then(() => {
-  Reveal.addKeyBinding({ keyCode: 84, key: "T", description: "Start and stop the clock" }, startOrStop);
-  return document.fonts.ready;
-}).then(() => fit(Reveal.getCurrentSlide()));
+if (typeof Reveal !== "undefined") present(); // a script on paper shows the same slides
+function present() {
+  Reveal.on("ready", (event) => fit(event.currentSlide));
+  Reveal.on("slidechanged", ({ previousSlide, currentSlide }) => {
+    stop();
+    const old = previousSlide?.querySelector(".timer");
+    if (old) write(old, 60 * old.dataset.minutes);
+    fit(currentSlide);
+  });
+  Reveal.initialize({
+    width: 1280, height: 720, margin: 0, center: false, hash: true, transition: "none", backgroundTransition: "none",
+    slideNumber: "c/t", controlsTutorial: false, pdfSeparateFragments: false, plugins: [RevealNotes],
+  }).then(() => {
+    Reveal.addKeyBinding({ keyCode: 84, key: "T", description: "Start and stop the clock" }, startOrStop);
+    return document.fonts.ready;
+  }).then(() => fit(Reveal.getCurrentSlide()));
+}

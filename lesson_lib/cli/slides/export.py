@@ -4,6 +4,7 @@ network."""
 from pathlib import Path
 
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
 
 HERE = Path(__file__).parent
 
@@ -21,5 +22,23 @@ def page(deck: NotebookNode) -> str:
     settings.SlidesExporter.exclude_output_prompt = True
     settings.SlidesExporter.anchor_link_text = ""
     exporter = SlidesExporter(config=settings, template_name="template", extra_template_basedirs=[str(HERE)])
-    made, _ = exporter.from_notebook_node(deck)
+    made, _ = exporter.from_notebook_node(
+        new_notebook(cells=_notes_first(deck.cells), metadata=deck.metadata)
+    )
     return made
+
+
+def _notes_first(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """The cells with a slide's notes before its first fragment: else the exporter lays them into it, and the
+    speaker sees them with the answer only."""
+    ordered: list[NotebookNode] = []
+    held: list[NotebookNode] = []
+    for cell in cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type", "")
+        if kind == "notes":
+            ordered.append(cell)
+            continue
+        if kind in ("slide", "subslide"):
+            ordered, held = ordered + held, []
+        (held if held or kind == "fragment" else ordered).append(cell)
+    return ordered + held

@@ -1,221 +1,158 @@
-"""A session of a plan as one deck: the rows of its table in order, at most SLIDES slides, a slide with a
-timer for each break and each task, questions for a room with their answers hidden until a key."""
+"""A session of a plan as one deck: for each row of its table the slides that its parts' decks have for these
+sections and questions, clocks for breaks and tasks, and frames that say what comes."""
 
-import html
 import re
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 
-from lesson_lib.cli import kinds, plans, room_questions
+from IPython.display import Markdown
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lesson_lib.cli import deck, room_questions
 from lesson_lib.cli.plans import Plan, Row, Session
-from lesson_lib.cli.slides import notes as speaker
-from lesson_lib.cli.slides.deck import first_table, number_and_title
-from lesson_lib.cli.slides.outputs import Piece
-from lesson_lib.cli.slides.slide import Deck, Section, Slide, words
-from lesson_lib.cli.slides.text import Words
 
-SLIDES = 60  # of a session at most, its title included
-
-KEYS = "(Your keys: down goes on, right to the next section, space opens an answer, T starts the clock.)"
-READY = (
-    "Who is ready takes an early card, or helps a neighbour with questions only. Late? Take these minutes."
+Slide = list[NotebookNode]
+KEYS = "Keys: right is the next step, down goes through it, space opens an answer; T starts the clock."
+VOTE = (
+    "One minute alone, in silence; then all letters at once. Below 30 % right: explain once more. Above 70 %:"
+    " the answer, and on. Between: two minutes with a neighbour who chose otherwise, vote again, the answer."
 )
-SPARE = "two minutes, to spare"  # of a second question
-TO_ROOM = re.compile(r"\[([^\]]+)\]\(\.\./room/(\w+\.md)\)")  # a sheet that lies on the tables
-
-Read = Callable[[str], Deck]  # the deck of a part, by its name
+NAMES = {"slack": "Catch up, and ask", "break": "Break", "lunch": "Lunch"}
 
 
-def session_decks(plan: Plan, read: Read) -> list[Deck]:
-    """A deck for each session that is held."""
-    names = {kinds.number_of(name): name for name in kinds.built(plans.ROOT, ("part", "page"))}
-    known = room_questions.read()
-    several = len(plan.held) > 1
-    made = []
-    for number, session in enumerate(plan.held, 1):
-        title = f"{plan.title} · {session.title}" if several else plan.title
-        one = Deck(f"{plan.name}-{number}" if several else plan.name, title)
-        one.minutes = str(session.together)
-        decks = {n: read(names[n]) for n in dict.fromkeys(row.lesson for row in session.rows) if n}
-        about = Words().inline(plan.about)
-        one.story = [Piece("lead", f'<p class="lead">{about}</p>', 160)]
-        one.sections = [_section(row, decks.get(row.lesson), known) for row in session.rows]
-        one.told = Words().inline(f"{plan.first} {KEYS}" if number == 1 else KEYS)
-        _fit(one, session, SLIDES - 1)
-        made.append(one)
-    return made
+def kind(cell: NotebookNode) -> str:
+    """What the standard's metadata call a cell: slide, subslide, fragment, notes, skip, or ''."""
+    return cell.metadata.get("slideshow", {}).get("slide_type", "")
 
 
-def _section(row: Row, deck: Deck | None, known: dict[str, room_questions.Question]) -> Section:
-    section = Section(row.what)
-    if row.pause or row.slack or (not row.lesson and not row.hands):
-        section.slides = [_pause(row)]
-        return section
-    taken = plans.taken(row, [s.title for s in deck.sections]) if deck else []
-    if deck and plans.OPENING in taken and deck.story:
-        section.slides.append(Slide("shown", number_and_title(deck)[1], list(deck.story), 9))
-        told = deck.told or "Tell it in your own words; the slide stands behind you."
-        section.slides[-1].said = [Words().inline(told)]
-    for own in deck.sections if deck else ():
-        if own.title in taken:
-            section.slides += own.slides
-    for slide in section.slides:  # a plan has decided what is cut
-        slide.besides = [line for line in slide.besides if not line.startswith("<b>May be cut")]
-    shown = {slide.name for slide in section.slides if slide.name}
-    for name in row.exercises:
-        if name in known:
-            section.slides.append(_vote(known[name]))
-            section.slides += [_again(known[name])] if known[name].again else []
-        elif name in shown:
-            next(slide for slide in section.slides if slide.name == name).worth = 10
-        elif any(slide.name == name for slide in deck.slides):
-            section.slides.append(next(slide for slide in deck.slides if slide.name == name))
-            section.slides[-1].worth = 10
-        else:
-            section.slides.append(_task(name))
-    # what is written at another time is no part of these minutes
-    section.slides = [s for s in section.slides if s.kind != "turn" or s.name in row.exercises]
-    if len(row.exercises) == 1 and row.hands and section.slides[-1].kind == "turn":
-        section.slides[-1].minutes = row.hands
-    if row.hands and not section.slides:
-        section.slides = [_work(row)]
-    return section
+def slides_of(made: NotebookNode) -> list[Slide]:
+    """The slides of a deck, each as its cells; every slide's first cell has the tag of its group."""
+    slides: list[Slide] = []
+    tags: list[str] = []
+    for cell in made.cells:
+        if kind(cell) in ("slide", "subslide"):
+            tags = cell.metadata.get("tags", tags) if kind(cell) == "slide" else tags
+            cell.metadata["tags"] = tags
+            slides.append([])
+        if kind(cell) != "skip":
+            slides[-1].append(cell)
+    return slides
+
+
+def assembled(plan: Plan, session: Session, decks: Mapping[str, NotebookNode]) -> NotebookNode:
+    """The deck of a session. `decks`: the built decks of its parts, by the parts' numbers; a part without one
+    is taught from its notebook."""
+    own = {number: slides_of(made) for number, made in decks.items()}
+    named = [set(row.exercises) for row in session.rows]
+    cells = _first(plan, session)
+    for i, row in enumerate(session.rows):
+        elsewhere = set().union(*(names for j, names in enumerate(named) if j != i))
+        made = _taken(row, own.get(row.lesson, ()), elsewhere)
+        made[0] = _begin(made[0], row)
+        cells += [cell for slide in made for cell in slide]
+    return new_notebook(cells=[*cells, *_last(plan, session)])
+
+
+def asks(slide: Slide) -> set[str]:
+    """The questions and tasks that stand on a slide, by their names."""
+    return {name for cell in slide for name in re.findall(r"^(?:vote|turn)\(\"(\w+)\"", cell.source)}
+
+
+def _taken(row: Row, own: Sequence[Slide], elsewhere: set[str]) -> list[Slide]:
+    if row.pause or row.slack:
+        return [_pause(row)]
+    wanted = {part.strip("()") for part in row.sections if not part.startswith("(")}
+    tagged = [(slide, slide[0].metadata.get("tags", [""])[0]) for slide in own]
+    found = [
+        slide
+        for slide, tag in tagged
+        if asks(slide) & set(row.exercises) or (tag in wanted and not asks(slide) & elsewhere)
+    ]
+    there = set().union(*map(asks, found)) if found else set()
+    found += [_asked(name, row) for name in row.exercises if name not in there]
+    return found or [_frame(row)]
+
+
+def _asked(name: str, row: Row) -> Slide:
+    """A question or a task that no slide of the part's deck has."""
+    if name in room_questions.read() or not hasattr(deck.exercises()[name], "minutes"):
+        asked = _shows(deck.vote(name), source=f'vote("{name}")')
+        body = [asked, _clock(4), _shows(deck.answer(name), "fragment")]
+        return [_text("## Alone, then with a neighbour"), *body, _text(VOTE, "notes")]
+    exercise = deck.exercises()[name]
+    body = [_shows(deck.turn(name), source=f'turn("{name}")'), _clock(row.hands or exercise.minutes)]
+    slips = "; ".join(list(exercise.slips)[:3])
+    return [_text(f"## Do now: {exercise.title}"), *body, _text(f"What will come back: {slips}.", "notes")]
 
 
 def _pause(row: Row) -> Slide:
     what, _, more = row.what.partition(": ")
-    names = {"slack": "Catch up, and ask", "break": "Break", "lunch": "Lunch"}
-    more = more or ("who is ready helps a neighbour, with questions only" if row.slack else "")
-    pieces = [Piece("lead", f'<p class="lead">{Words().inline(_capital(more))}</p>', 60)] if more else []
-    timed = row.minutes if row.pause or row.slack else 0
-    slide = Slide("pause", names.get(what, _capital(what)), pieces, 10, minutes=timed)
-    slide.said = [READY] if row.slack else []
+    said = more or ("Who is ready helps a neighbour, with questions only." if row.slack else "")
+    notes = "Late? These minutes are for that." if row.slack else "Begin again on time."
+    shown = _text(f"## {NAMES.get(what, _capital(what))}\n\n{_capital(said)}")
+    return [shown, _clock(row.minutes, alone=True), _text(notes, "notes")]
+
+
+def _frame(row: Row) -> Slide:
+    """What no deck shows: a start, an end, paper, a part that is taught from its notebook."""
+    what, _, more = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", row.what).partition(": ")
+    sections = ", ".join(part.strip("()") for part in row.sections)
+    where = f"Notebook **{row.lesson}**" + (f": {sections}" if sections else "") if row.lesson else ""
+    text = "\n\n".join(filter(None, [f"## {_capital(what)}", _capital(more), where]))
+    clock = [_clock(row.hands)] if row.hands else []
+    return [_text(text), *clock, _text(f"{row.minutes} minutes.", "notes")]
+
+
+def _first(plan: Plan, session: Session) -> Slide:
+    several = len(plan.held) > 1
+    title = f"{plan.title}: {session.title}" if several else plan.title
+    told = [row for row in session.rows if not row.slack and not row.what.startswith("vote")]
+    agenda = "## Today\n\n" + "\n".join(f"- {row.start} {_plain(row).partition(':')[0]}" for row in told)
+    late = "What falls when it gets late stands below the plan's table."
+    return [_text(f"# {title}"), _text(f"{plan.first} {KEYS}", "notes"), _text(agenda), _text(late, "notes")]
+
+
+def _last(plan: Plan, session: Session) -> Slide:
+    """The ticket; and where the plan has homework behind this session, what it is."""
+    after = plan.sessions[plan.sessions.index(session) + 1 :][:1]
+    home = after[0].rows if after and after[0].home else []
+    rows = "\n".join(f"- {row.lesson}: {_plain(row)}, {row.minutes} min" for row in home[:9])
+    below = f"At home\n\n{rows}" if rows else "No name. At the door."
+    notes = "Collect the tickets at the door, and read the first lines before the next session."
+    text = f"## Before you go: two minutes on the ticket\n\n{below}"
+    return [_text(text), _clock(2), _text(notes, "notes")]
+
+
+def _begin(slide: Slide, row: Row) -> Slide:
+    """The first slide of a row: the right arrow leads to it, and its notes say the clock."""
+    slide = [NotebookNode(cell, metadata=NotebookNode(cell.metadata)) for cell in slide]
+    slide[0].metadata["slideshow"] = {"slide_type": "slide"}
+    for cell in slide:
+        if kind(cell) == "notes":
+            cell.source = f"**{row.start}, {row.minutes} minutes.** {cell.source}"
+            break
     return slide
+
+
+def _text(source: str, slide_type: str = "slide") -> NotebookNode:
+    return new_markdown_cell(source, metadata={"slideshow": {"slide_type": slide_type}})
+
+
+def _shows(markdown: Markdown, slide_type: str = "-", source: str = "") -> NotebookNode:
+    output = new_output("display_data", data={"text/markdown": markdown.data})
+    return new_code_cell(source, outputs=[output], metadata={"slideshow": {"slide_type": slide_type}})
+
+
+def _clock(minutes: float, *, alone: bool = False) -> NotebookNode:
+    page = deck.timer(minutes).data.replace(
+        'class="timer"', 'class="timer alone"' if alone else 'class="timer"'
+    )
+    return new_code_cell("", outputs=[new_output("display_data", data={"text/html": page})])
+
+
+def _plain(row: Row) -> str:
+    return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", row.what).replace("★", "").strip()
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _work(row: Row) -> Slide:
-    said = Words().inline(_capital(TO_ROOM.sub(r"\1", row.what)))
-    made = f'<div class="ask"><p class="label">Everybody</p><p>{said}</p></div>'
-    title = _capital(row.what.partition(":")[0])
-    slide = Slide("turn", title, [Piece("ask", made, 120)], 10, minutes=row.hands)
-    if sheet := TO_ROOM.search(row.what):
-        text = (plans.ROOT / "notebooks" / "instructor" / "room" / sheet[2]).read_text(encoding="utf-8")
-        slide.pieces += first_table(text)
-        told = dict(re.findall(r"^\*\*(To say|To show)\.\*\* (.+)$", text, re.M))
-        slide.said = [Words().inline(told["To say"])] if "To say" in told else []
-        if "To show" in told:
-            answer = f'<div class="answer fragment"><p>{Words().inline(told["To show"])}</p></div>'
-            slide.pieces.append(Piece("html", answer, 60))
-    return slide
-
-
-def _task(name: str) -> Slide:
-    asked = speaker.asked_by(name)
-    place = next(e for e in _exercise_places() if e[0] == name)[1]
-    options = "".join(f"<li>{Words().inline(text)}</li>" for text in asked.options.values())
-    body = f"<p>{Words().inline(_capital(asked.text))}</p>"
-    body += f'<ol class="options">{options}</ol>' if options else ""
-    body += f"<p>Open <code>{place}.ipynb</code>: <b>{html.escape(asked.title)}</b></p>"
-    made = f'<div class="ask"><p class="label">Exercise</p>{body}</div>'
-    title = Words().inline(asked.title)
-    slide = Slide("turn", title, [Piece("ask", made, 240)], 10, minutes=asked.minutes, name=name)
-    slide.solution, slide.wrong = asked.solution, [Words().inline(slip) for slip in asked.wrong]
-    return slide
-
-
-def _exercise_places() -> list[tuple[str, str]]:
-    from lesson_lib.checks.engine import lessons
-
-    return [(e.name, place) for place, asked in lessons().items() for e in asked]
-
-
-def _vote(asked: room_questions.Question, label: str = "Vote") -> Slide:
-    words = Words()
-    options = "".join(f"<li>{words.inline(text)}</li>" for text in asked.options.values())
-    answer = f"<b>{asked.right})</b> {words.inline(asked.because)}"
-    body = f'<p>{words.inline(asked.asked)}</p><ol class="options">{options}</ol>'
-    after = f'<div class="answer fragment"><p>{answer}</p></div>'
-    ask = f'<div class="ask vote"><p class="label">{label}</p>{body}{after}</div>'
-    slide = Slide("question", "Alone, then with a neighbour", [Piece("ask", ask, 420)], 10)
-    slide.right = asked.right
-    slide.said = ["One minute alone, in silence.", "Vote: cards up, all at once."]
-    slide.said += ["Below 30 % right: explain once more.", "Above 70 %: the answer, and on."]
-    slide.said += ["Between: two minutes with a neighbour who chose otherwise, vote again, then the answer."]
-    slide.wrong = [f"{letter}) {words.inline(why)}" for letter, why in asked.wrong.items()]
-    return slide
-
-
-def _again(question: room_questions.Question) -> Slide:
-    """The second question of the same form, for a spare minute or the next session's start."""
-    slide = _vote(question.again, "Again")
-    slide.title, slide.when = "And now?", SPARE
-    slide.said = ["The same idea once more: did the talk help?", "No time? The right arrow goes on."]
-    return slide
-
-
-def _fit(deck: Deck, session: Session, most: int) -> None:
-    """Leave out what is worth least where a row has more slides than its share, and say when each is due."""
-    fixed = sum(slide.worth >= 9 for slide in deck.slides)
-    room = most - fixed - 2  # a picture in two parts may take one more than its row's share
-    free = [(row, section) for row, section in zip(session.rows, deck.sections, strict=True)]
-    minutes = sum(row.minutes for row, section in free if any(s.worth < 9 for s in section.slides))
-    used = 0.0
-    for row, section in free:
-        loose = [slide for slide in section.slides if slide.worth < 9]
-        share = room * row.minutes / minutes if loose else 0
-        allowed, kept = max(1, int(share + used % 1)), set[int]()
-        used += share
-        for together in sorted(_together(loose), key=lambda some: -some[0].worth):
-            if len(kept) + len(together) <= allowed or not kept:
-                kept |= {id(slide) for slide in together}
-        stay = [s for s in section.slides if s.worth >= 9 or id(s) in kept]
-        for i, slide in enumerate(section.slides):
-            if slide not in stay:
-                _hand_on(slide, [s for s in section.slides[i:] if s in stay], stay[::-1])
-        section.slides = stay
-        _times(row, section)
-
-
-def _together(slides: list[Slide]) -> list[list[Slide]]:
-    """The slides, those with the parts of one picture as one."""
-    made: list[list[Slide]] = []
-    for slide in slides:
-        same = made and slide.source and made[-1][0].source == slide.source
-        if same and slide.has("figure") and made[-1][0].has("figure"):
-            made[-1].append(slide)
-        else:
-            made.append([slide])
-    return made
-
-
-def _hand_on(left_out: Slide, later: list[Slide], earlier: list[Slide]) -> None:
-    """When a slide is dropped, its prompt moves to the next slide of its section without one (an earlier one
-    does not show yet what it speaks of), its sketch to the nearest."""
-    later = [slide for slide in later if slide.section == left_out.section]
-    others = later or [slide for slide in earlier if slide.section == left_out.section]
-    if left_out.asked and (free := next((s for s in later if not s.asked and s.kind == "shown"), None)):
-        free.asked = left_out.asked
-    if left_out.sketch and (free := next((s for s in others if not s.sketch), None)):
-        free.sketch = left_out.sketch
-        free.besides[:0] = [line for line in left_out.besides if line.startswith("<b>Board")]
-
-
-def _times(row: Row, section: Section) -> None:
-    """Say when each slide is due: a row's minutes, shared out by what is said, asked and written."""
-    hour, _, minute = row.start.partition(":")
-    begin = 60 * int(hour) + int(minute)
-    due = [slide for slide in section.slides if slide.when != SPARE]
-    lasts = [_lasts(slide) for slide in due]
-    for i, slide in enumerate(due):
-        at = begin + int(row.minutes * sum(lasts[:i]) / sum(lasts))
-        slide.when = f"{at // 60}:{at % 60:02}" + (f", {row.minutes} minutes in all" if i == 0 else "")
-
-
-def _lasts(slide: Slide) -> float:
-    """About how many minutes a slide takes: 20 seconds to look, two words a second, a minute for a
-    question."""
-    spoken = sum(map(words, [*slide.said, *slide.asked]))
-    return 1 / 3 + spoken / 120 + (slide.kind == "question") + slide.minutes
