@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from lesson_lib.cli import kinds, plans
+from lesson_lib.cli import kinds, plans, room_questions
+from lesson_lib.cli.course import chapters
 from lesson_lib.cli.sources import read_source, targets
 
 DECKS = targets(among=("deck",))
@@ -72,3 +73,22 @@ def test_each_group_names_the_section_that_it_takes(target):
         if kind(slide[0]) == "slide":
             (tag,) = slide[0].metadata.get("tags", ())
             assert tag in ("title", "end", *numbers) or tag.startswith("turn:"), tag
+
+
+def test_each_core_part_has_a_deck():
+    core = {lesson.name for chapter in chapters() for lesson in chapter.lessons if lesson.core}
+    assert {target.name.removeprefix("decks/") for target in DECKS} == core - {"00_start_here"}
+
+
+def test_whatever_a_vote_speaks_of_has_stood_on_a_slide():
+    """Functions of the learner's that a question for the room names: they were written before it."""
+    questions = room_questions.read()
+    for target in DECKS:
+        before = ""
+        for slide in slides(target):
+            code = " ".join(cell.source for cell in slide)
+            for name in re.findall(r'vote\("(\w+)"', code):
+                asked = questions[name].asked if name in questions else ""
+                for function in re.findall(r"`([a-z]+_[a-z_]+)`", asked):
+                    assert function in before, f"{target.name}: {name} speaks of {function}"
+            before += code

@@ -50,7 +50,10 @@ def assembled(plan: Plan, session: Session, decks: Mapping[str, NotebookNode]) -
         made = _taken(row, own.get(row.lesson, ()), elsewhere)
         made[0] = _begin(made[0], row)
         cells += [cell for slide in made for cell in slide]
-    return new_notebook(cells=[*cells, *_last(plan, session)])
+    cells += _last(plan, session)
+    for i, cell in enumerate(cells):  # two decks may hold the same cell
+        cell.id = f"cell-{i}"
+    return new_notebook(cells=cells)
 
 
 def asks(slide: Slide) -> set[str]:

@@ -221,7 +221,7 @@ timer(4)
 answer("divide_again")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Somebody repairs the zeros: each row is divided by its new sum. The room decides whether that hides the future. Let them argue; then show it on two numbers at the board.
+# Somebody repairs the zeros by a second division. Whoever says smaller forgets that division; whoever says more even forgets that one number divides the whole row. Do two numbers at the board.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["4"]
 # ## Three sentences, padding in front

@@ -85,10 +85,21 @@ timer(3)
 # However many numbers a value has, $p$ is **one** number, and $z$ stays on one line.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The proof has conditions: two keys, linear read-outs that see nothing but the mixture, and a value that does not tell where its noun stands. Say them once; the next vote plays with one of them.
+# Ask what a wider value would help. Nothing: the line is longer, and it is still a line.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## The proof has four conditions
+#
+# 1. Two keys: the nouns.
+# 2. Linear read-outs.
+# 3. They see nothing but $z$.
+# 4. A value does not tell where its noun stands.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# A third key would make a triangle of the line. A curved read-out may change its answer twice. Say each once, and leave them on the board: a later vote drops none of them.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["1"]
-# ## Three points in place of two
+# ## Street at 0.2, animal at 0.5: and at 0.9?
 
 # %%
 vote("three_points")
@@ -100,7 +111,7 @@ timer(4)
 answer("three_points")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Four minutes. What becomes of the line when a third word is a key? Whoever says that nothing changes thinks of pieces; whoever sees a triangle has it.
+# Four minutes. Whoever says street thinks that a read-out may change its mind twice; whoever says that it depends on training has not seen the straight line. Ask for the picture of the cut.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
 # ## Two heads: a point in a square

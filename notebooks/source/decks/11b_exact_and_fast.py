@@ -219,7 +219,7 @@ timer(4)
 answer("shared_keys_own_scores")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Two query heads share one head of keys. Do they have the same weights? Whoever says yes forgets who asks.
+# Four minutes. Whoever says both thinks that heads which share keys share scores, too. Ask: who asks? Eight queries still meet every token.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["In real work"]
 # ## Which heads share?
