@@ -50,10 +50,12 @@ def answer(name: str, *, again: bool = False) -> Markdown:
 
 
 def turn(name: str) -> Markdown:
-    """A task for everybody: in which notebook it stands, and what it begins with. Raises KeyError for an
-    unknown name."""
+    """A task for everybody: what is to be written, and in which notebook. Raises KeyError for an unknown
+    name."""
     exercise = exercises()[name]
-    return Markdown(f"Open notebook **{kinds.number_of(exercise.notebook)}**: *Your turn: {exercise.title}*")
+    asked = exercise.asked[:1].upper() + exercise.asked[1:].rstrip(".")
+    where = f"Open notebook **{kinds.number_of(exercise.notebook)}**: *Your turn: {exercise.title}*"
+    return Markdown(f"{asked}.\n\n{where}")
 
 
 def timer(minutes: float) -> HTML:

@@ -1,7 +1,7 @@
 // Letters of a vote, formulas, a clock. Where this machine's fonts are wider, a slide's text shrinks.
 // Paragraphs that begin with a letter and a bracket are options.
 document.querySelectorAll(".slides p").forEach((first) => {
-  const letter = (p) => p?.tagName === "P" && /^\s*[a-d]\)\s/.test(p.textContent);
+  const letter = (p) => p?.tagName === "P" && /^\s*[a-e]\)\s/.test(p.textContent);
   if (!letter(first) || letter(first.previousElementSibling) || first.closest("aside.notes, .fragment")) return;
   const list = document.createElement("ol"), long = [];
   list.className = "letters";
@@ -12,7 +12,7 @@ document.querySelectorAll(".slides p").forEach((first) => {
     mark.textContent = p.textContent.trim()[0];
     words.append(...p.childNodes);
     const text = document.createTreeWalker(words, NodeFilter.SHOW_TEXT).nextNode();
-    text.data = text.data.replace(/^\s*[a-d]\)\s*/, "");
+    text.data = text.data.replace(/^\s*[a-e]\)\s*/, "");
     row.append(mark, words);
     list.append(row);
     long.push(words.textContent.length > 46);
@@ -47,6 +47,8 @@ function startOrStop() {
 }
 function fit(slide) {
   if (!slide || slide.matches(".stack")) return;
+  for (const pre of slide.querySelectorAll(":scope > :not(aside) pre"))
+    for (let px = 25; px > 15 && pre.scrollWidth > pre.clientWidth + 1; px -= 1) pre.style.fontSize = `${px}px`;
   for (let zoom = 1; zoom > 0.6; zoom -= 0.05) {
     [...slide.children].forEach((child) => { if (!child.matches(".timer, aside")) child.style.zoom = zoom; });
     const ends = [...slide.children].filter((one) => one.offsetHeight && !one.matches("aside")).map((one) => one.getBoundingClientRect());
