@@ -54,8 +54,8 @@ site: $(TEST) $(SITE)  ## the course as pages for any browser, without a network
 release-check: $(TEST) $(SITE) browser  ## all that a version consists of, made and looked at, nothing published
 	@$(RUN) -m tools.release
 
-handouts: $(TEACH)  ## the sheets of a room as one PDF (others: make handouts ARGS='test_a test_b')
-	@$(TEACHER) -m lesson_lib handouts $(ARGS)
+handouts: $(TEACH)  ## what a session needs on paper, as PDF: make handouts PLAN=half-day (chosen pages: ARGS='test_a test_b')
+	@$(TEACHER) -m lesson_lib handouts $(if $(PLAN),--plan $(PLAN)) $(ARGS)
 
 assignments: $(TEACH)  ## make nbgrader's release versions of the exercises (some: make assignments ARGS=03)
 	@$(TEACHER) -m lesson_lib assignments $(ARGS)

@@ -82,7 +82,7 @@ def test_a_chapter_of_one_part_keeps_it(copy, capsys):
 
 
 def test_with_an_address_a_notebook_opens_where_notebooks_are_hosted(copy):
-    (target,) = sources.targets(["02a"], root=copy)
+    (target,) = sources.targets(["02a_soft_look_up"], root=copy)
     bare = sources.read_source(target)
     table = copy / "course.toml"
     text = table.read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 from lesson_lib.checks.engine import exercises, lessons
@@ -19,7 +20,7 @@ from lesson_lib.places import ROOT
 HERE = Path(__file__).parent
 TREAT = 6  # questions to treat in the next session, at most
 ENOUGH = 3  # learners who have tried, before a rate says anything
-SIGNS = {"first": "✓", "later": "✓", "seen": "◆", "failed": "✗", "open": "·"}
+SIGNS = {"first": "✓", "later": "↻", "seen": "◆", "failed": "✗", "open": "·"}
 MEANING = {
     "first": "right at the first attempt",
     "later": "right later",
@@ -38,6 +39,7 @@ class Row:
     hints: int
     sure: bool
     diagnoses: tuple[str, ...]
+    day: str = ""  # of the last attempt, 2026-11-20; '' where there was none
 
 
 @dataclass
@@ -87,13 +89,22 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", type=Path, metavar="FOLDER", help="with a file for each learner, in it or below"
     )
+    parser.add_argument(
+        "--since",
+        default="",
+        metavar="DAY",
+        help="only what was last tried on that day (2026-11-20) or later",
+    )
     parser.add_argument("--to", type=Path, metavar="FILE", help="default: FOLDER/report.html")
 
 
-def main(folder: Path, *, to: Path | None = None) -> int:
-    """Write the page of all exports in a folder; 0, or 1 after a sentence."""
+def main(folder: Path, *, since: str = "", to: Path | None = None) -> int:
+    """Write the page of all exports in a folder, or of what was done `since` a day; 0, or 1 after a
+    sentence."""
     try:
-        learners, problems = read(folder)
+        if since:
+            date.fromisoformat(since)
+        learners, problems = read(folder, since)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -109,9 +120,9 @@ def main(folder: Path, *, to: Path | None = None) -> int:
     return 0
 
 
-def read(folder: Path) -> tuple[list[Learner], list[str]]:
+def read(folder: Path, since: str = "") -> tuple[list[Learner], list[str]]:
     """The learners of a folder, one for each export in it or below, and a sentence for each file that is
-    none. Raises ValueError where there is no export."""
+    none; with `since`, what was last tried on that day or later. Raises ValueError where no file is one."""
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; give the one in which the files of export_progress() lie")
     learners, problems, others = [], [], 0
@@ -123,6 +134,7 @@ def read(folder: Path) -> tuple[list[Learner], list[str]]:
         except (ValueError, csv.Error, OSError):
             others += 1  # not ours, as any folder may hold some
         else:
+            learner.rows = {name: row for name, row in learner.rows.items() if row.day >= since}
             learners.append(learner)
     if not learners:
         reason = f": {problems[0]}" if problems else ""
@@ -157,7 +169,7 @@ def _row(row: dict[str, str], exercise: Exercise) -> Row:
     if right:
         state = "seen" if row["solution"] == "yes" else "first" if row["first_try"] == "yes" else "later"
     met = tuple(slip for slip in row["diagnoses"].splitlines() if slip in exercise.slips)
-    return Row(state, attempts, hints, row["sure"] == "yes", met)
+    return Row(state, attempts, hints, row["sure"] == "yes", met, row["day"])
 
 
 def lines(learners: Sequence[Learner]) -> list[Line]:
@@ -196,7 +208,7 @@ def parts(learners: Sequence[Learner]) -> list[Part]:
 
 def to_treat(every: Sequence[Line]) -> list[Line]:
     """What to begin the next session with: what most learners missed at first, if enough have tried."""
-    able = [line for line in every if line.tried >= ENOUGH and line.rate is not None and line.rate <= 0.7]
+    able = [line for line in every if line.tried >= ENOUGH and line.rate is not None and line.rate <= 0.5]
     return sorted(able, key=lambda line: (line.rate, -line.named))[:TREAT]
 
 

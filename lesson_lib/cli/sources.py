@@ -114,7 +114,7 @@ def read_source(target: Target, *, solved: bool | None = None, marked: bool = Fa
         solved = target.kind == "solution"
     text = split_exercise(source_text(target), solved=solved)
     cells = cells_of(text, target.source.name, marked=marked)
-    if target.kind != "solution" and (extra := course.hosted(target.name, _root(target))):
+    if target.kind not in ("solution", "deck") and (extra := course.hosted(target.name, _root(target))):
         line, code = extra
         cells[1:1] = [new_markdown_cell(line, id="hosted-link"), new_code_cell(code, id="hosted-install")]
     return new_notebook(cells=cells, metadata=METADATA)

@@ -47,8 +47,11 @@ function startOrStop() {
 }
 function fit(slide) {
   if (!slide || slide.matches(".stack")) return;
-  for (const pre of slide.querySelectorAll(":scope > :not(aside) pre"))
-    for (let px = 25; px > 15 && pre.scrollWidth > pre.clientWidth + 1; px -= 1) pre.style.fontSize = `${px}px`;
+  for (const pre of slide.querySelectorAll(":scope > :not(aside) pre")) {
+    const wide = () => pre.scrollWidth > pre.clientWidth + 1;
+    for (let px = 25; px > 15 && wide(); px -= 1) pre.style.fontSize = `${px}px`;
+    if (wide()) pre.style.whiteSpace = "pre-wrap";
+  }
   for (let zoom = 1; zoom > 0.6; zoom -= 0.05) {
     [...slide.children].forEach((child) => { if (!child.matches(".timer, aside")) child.style.zoom = zoom; });
     const ends = [...slide.children].filter((one) => one.offsetHeight && !one.matches("aside")).map((one) => one.getBoundingClientRect());

@@ -17,7 +17,7 @@ from lesson_lib.cli.deck import *
 # ## *mercredi 3 mars 2021* goes in
 
 # %%
-shown("06b", "explorer = MachineExplorer(")
+shown("06b", "explorer = MachineExplorer(", only=1)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # The machine has written 2021 and a dash; the month comes next. Nearly all of this query's weight lies on the *a* of *mars*. Nobody told the machine where a month stands, nor in which language.
