@@ -74,6 +74,9 @@ def _own(answer, exercise, points, student, said):
     if type(said) is str and result(said).passed:
         told = f"right with the numbers of {said!r}, and handed in by {student!r}, whose numbers are others"
         return {"diagnosis": told, "sure": False}
+    if engine.verdict(exercise, answer).passed:
+        told = "right for the numbers that the course prints, and yours are others"
+        return {"diagnosis": told, "sure": True}
     return {"diagnosis": found.diagnosis, "sure": found.state != "unjudged"}
 
 

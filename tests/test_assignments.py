@@ -110,23 +110,27 @@ def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook, un
 def test_an_unaided_notebook_has_nothing_that_guides_and_each_number_of_ones_own(name):
     made, points = assignments.source_notebook(target(name), SEED, unaided=True)
     aided, same = assignments.source_notebook(target(name), SEED)
-    assert points == same
+    beyond = {tag.partition(":")[2] for tag in assignments.BEYOND}
+    assert points == {n: p for n, p in same.items() if n not in beyond}
     given = [split_exercise(assignments.without_hidden(c.source), solved=False) for c in made.cells]
     assert not re.search(
         r"hint\(|solution\(|picture\(|a model answer|should remember|提示和答案", "\n".join(given)
     )
     assert "Unaided: there are no hints" in given[0] and "The stars" in given[0]
+    assert not re.search(r"★ · \d+ min ·", "\n".join(given)), "the idea is to be found"
     own = [e.name for e in LESSONS[f"exercises/{name}"] if isinstance(e, Number)]
     assert [text for text in given if text.startswith("mine(")] == [f'mine("{n}", student)' for n in own]
     for number, text in enumerate(given):
         if text.startswith("mine("):
             assert given[number + 1].startswith(f"{own.pop(0)} = ...")
+            assert given[number - 1].endswith(assignments.ASKED), "one set of numbers"
         if made.cells[number].cell_type == "code":
             ast.parse(text)
     ids = [cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata]
     graded = [cell.metadata.nbgrader.grade_id for cell in aided.cells if "nbgrader" in cell.metadata]
     assert len(ids) == len(set(ids))
-    assert {i for i in ids if i.startswith("check-")} == {i for i in graded if i.startswith("check-")}
+    checks = {i for i in graded if i.startswith("check-") and i.removeprefix("check-") not in beyond}
+    assert {i for i in ids if i.startswith("check-")} == checks
     for cell in made.cells:
         free = cell.source.startswith("student = ") or "nbgrader" in cell.metadata
         assert free, "whoever is who is the one cell beside the answers that may be changed"
@@ -159,6 +163,9 @@ def test_a_number_is_judged_by_the_students_own(name, home):
         wrong = own(answers[other], exercise, 4, student, student)
         assert "points" not in wrong and wrong["diagnosis"] and wrong["sure"]
     assert own(..., exercise, 4, "ada", None)["diagnosis"] == "not attempted yet"
+    other = next(who for who in students if exam.own(exercise, who).answer != exercise.answer)
+    printed = own(exercise.answer, exercise, 4, other, other)
+    assert printed.get("points") or printed["diagnosis"].startswith("right for the numbers that the course")
 
 
 @pytest.mark.parametrize("student", ["O'Neil", "张伟", "@student@"])

@@ -52,8 +52,7 @@ def mine(name: Any, student: Any = "") -> Note:
     asked = own(exercise, student)
     if asked is exercise:
         return Note(f"{exercise.name}: the numbers of the text", {"asked": "they are the same for everybody"})
-    rows = {"asked": asked.asked, "note": "the text above has other numbers: answer with these"}
-    return Note(f"{exercise.name}: the numbers of {student}", rows)
+    return Note(f"{exercise.name}: the numbers of {student}", {"asked": asked.asked})
 
 
 def own(exercise: Exercise, student: str) -> Exercise:

@@ -46,6 +46,10 @@ BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 MIME = "application/x-lesson-verdict+json"
 LEFT_OUT = "(left out: it repeats a part of the hidden test)"
 STUDENT = "'@student@'"  # in a hidden test of an unaided exercise; grading puts the student's name there
+# Tokens as columns: no part teaches it, so it is homework and not an exam.
+BEYOND = {"exercise:mix_in_columns", "exercise:attention_in_columns", "exercise:bright_picture"}
+IDEA = re.compile(r"^`(★+ · \d+ min) · [^`\n]+`$", re.M)  # minutes, and what is to be found
+ASKED = "The next cell asks your question, with numbers of your own."
 GUIDED = re.compile(r"# hint\(|picture\(|## What you should remember")  # cells that an unaided notebook lacks
 UNAIDED = """\
 **How it works.** Unaided: there are no hints and no solutions. Replace the `...` (or repair the function) in
@@ -165,12 +169,13 @@ _PLAIN = {"schema_version": 3, "grade": False, "solution": False, "locked": Fals
 
 
 def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """The cells without what guides, and with a question of each student's own where an exercise has one."""
+    """The cells without what guides or what no part teaches, and with a question of each student's own where
+    an exercise has one: then its text has no other numbers."""
     from lesson_lib.checks.engine import exercises
     from lesson_lib.checks.short_answers import Number
 
     unaided: list[NotebookNode] = []
-    for cell in cells:
+    for cell in _taught(cells):
         if GUIDED.match(cell.source):
             continue
         if not unaided:
@@ -184,6 +189,7 @@ def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
             "from lesson_lib.checks.exam import check, mine",
             cell.source,
         )
+        cell.source = IDEA.sub(r"`\1`", cell.source)
         unaided.append(cell)
         if "import check, mine" in cell.source:
             comment = "your name in this class, as you log in; on the class server it may stay empty"
@@ -192,7 +198,22 @@ def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
         asked = exercises()[match[1]] if match else None
         if isinstance(asked, Number) and asked.second is not None:
             unaided.insert(-1, new_code_cell(f'mine("{asked.name}", student)', id=f"mine-{asked.name}"))
+            text = unaided[-3]
+            text.source = re.sub(r"(?<=min`\n).*", f"\n{ASKED}", text.source, flags=re.S)
     return unaided
+
+
+def _taught(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """The cells without those of exercises on what no part teaches."""
+    groups: list[list[NotebookNode]] = [[]]
+    for cell in cells:
+        if cell.source.startswith("## "):
+            groups.append([])
+        groups[-1].append(cell)
+    taught = [
+        group for group in groups if not any(BEYOND & set(cell.metadata.get("tags", ())) for cell in group)
+    ]
+    return [cell for group in taught for cell in group]
 
 
 def _hidden_cell(name: str, points: int, seed: int, judge: str, *, unaided: bool) -> str:
