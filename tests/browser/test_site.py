@@ -204,8 +204,10 @@ def test_the_start_shows_a_card_and_a_film_and_what_was_answered(page):
     assert "✓ Right" in page.locator("[data-question=ann_share]").inner_text()
     page.locator("[data-states]").scroll_into_view_if_needed()
     page.wait_for_selector("[data-states][data-ready] table")
-    page.get_by_role("button", name="on ›").press("Enter")
-    assert page.locator(".player output").first.inner_text() == "2"
+    assert page.locator(".player output").first.inner_text() == "7", "the whole film lies there"
+    page.get_by_role("button", name="‹ back").press("Enter")
+    assert page.locator(".player output").first.inner_text() == "6"
+    assert page.locator(".tea.told").count() == 1, "the drawing shows the shares once they were guessed"
     page.show("02a_soft_look_up")
     page.show("index")
     assert page.locator(".map [data-part='02a_soft_look_up'] .done").inner_text() == "1 of 6"
