@@ -56,7 +56,8 @@ function fit(slide) {
     [...slide.children].forEach((child) => { if (!child.matches(".timer, aside")) child.style.zoom = zoom; });
     const ends = [...slide.children].filter((one) => one.offsetHeight && !one.matches("aside")).map((one) => one.getBoundingClientRect());
     const box = slide.getBoundingClientRect();
-    if (slide.scrollHeight <= slide.clientHeight + 1 && ends.every((end) => end.right <= box.right + 1)) break;
+    const low = box.bottom - parseFloat(getComputedStyle(slide).paddingBottom) * Reveal.getScale() + 2; // the clock's room
+    if (ends.every((end) => end.right <= box.right + 1 && end.bottom <= low)) break;
   }
 }
 if (typeof Reveal !== "undefined") present(); // a script on paper shows the same slides

@@ -11,18 +11,21 @@ from lesson_lib.cli.deck import *
 # - write the position codes of the Transformer of 2017
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Forty minutes; the test and the code are theirs to write.
+# Forty-five minutes, and more than half of them are yours. You need attention from part 02, and the heads from part 04. Each guess is written down before we look.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["Opening"]
-# ## Dog bites man
+# ## In which of these does order matter?
 #
-# The same three words, twice. Random matrices, no training.
+# | | in another order |
+# |---|---|
+# | *dog bites man* | *man bites dog* |
+# | the dark points of a handwritten 9 | the same points, listed differently |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# *Dog bites man* and *man bites dog*. A layer of attention reads both. We look at one row: that of *dog*.
+# Three equal words, and it matters who stands where. A picture's points: the same nine, however they are listed. Ask for a show of hands for each. Then the question of the day: which of the two does attention read right?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## The same dog?
+# ## The same output for both dogs?
 
 # %%
 vote("dog_in_both")
@@ -34,51 +37,85 @@ timer(1)
 answer("dog_in_both")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Half a minute. Ask somebody who says no: what in the layer could tell the two dogs apart?
+# One minute, alone. If it is quiet: from which numbers is the query of *dog* made? Is its place among them? Whoever takes c) thinks of the row's place in the table, not of what stands in the row.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## No row shows where its token stood
 
 # %%
-shown("05a", "figures.two_sentences(outputs")
+shown("05a", "figures.two_sentences", only=0)
+
+# %% [markdown]
+# Compare **dog**: first row on the left, last row on the right.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Compare *dog*: first row on the left, last on the right. The dog that bites and the dog that is bitten get the same output.
+# A row is the output of one word. Point at both rows of *dog*: the dog that bites, and the dog that is bitten, number by number the same. Only the place of the row differs.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["1"]
-# ## A test for order: shuffle, put back, compare
+# ## A test for any layer
 #
-# Shuffle the tokens. Run the layer. Put each output back to where its token stood.
-#
-# Nothing has changed, for any order? The layer knows none.
+# | | with order 2, 0, 1 |
+# |---|---|
+# | shuffle the tokens | `x[order]`: token 2, token 0, token 1 |
+# | put the outputs back | token 0, token 1, token 2 |
+# | compare | with the outputs of `x` |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# It works for any layer. The middle step is easy to get wrong: putting back is the inverse of shuffling.
+# One pair of sentences is one example. This works for any layer, also for one from a library. If no order changes anything, the layer knows none. Ask: with order 2, 0, 1, where does token 0's output stand? In row 1.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:put_back"]
-# ## Your turn: back to their places
+# ## Your turn: put the outputs back
 
 # %%
 turn("put_back")
 
+# %% [markdown]
+# Row 0 of `outputs` belongs to the token that was row `order[0]` of `x`.
+
 # %%
-timer(6)
+timer(5)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Output row 0 belongs to the token that was row order[0]. The common slip shuffles a second time. Who is ready runs it on the layer: the largest difference is 0.
+# In pairs, with three cards on the table: shuffle them, and undo it. The common slip is to shuffle once more, outputs[order]: that undoes a swap, and no ring of three. Whoever is ready runs second("put_back").
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["1"]
-# ## Three reasons why it must be so
-#
-# 1. Query, key, value are made of **one** token.
-# 2. A score belongs to a **pair** of tokens.
-# 3. Sums have no order.
+# ## A hundred orders, and nothing moves
+
+# %%
+code("05a", "def moved_by_order", lines=slice(2, 8))
+
+# %%
+shown("05a", "def moved_by_order")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Shuffle the tokens: the rows of the table are shuffled, and its columns in the same way. Softmax divides by a sum, and the output is a sum. So the outputs move with their tokens: the layer is equivariant. "Attention is invariant": no, only the mean over its outputs is.
+# Your function stands in the middle. A hundred random orders of five tokens; we keep the largest difference. One order that mattered would show here. Ask: have we proved it? No, but the next slide does.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## The two *the*
+# ## It must be so, for three reasons
+#
+# | | why order cannot enter |
+# |---|---|
+# | query, key, value | each is made from **one** token alone |
+# | a score | belongs to a **pair**, wherever the two stand |
+# | softmax and output | are **sums** over the keys: sums have no order |
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Three lines, and they hold for any weights. Ask: which of them needs softmax? The third; and without softmax the sum over the values is left, so all still holds.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Outputs move with their tokens: equivariant
+
+# %%
+shown("05a", "new = torch.tensor([2, 0, 1, 4, 3])")
+
+# %% [markdown]
+# **"Attention is invariant."** No: outputs move along. Their mean over the tokens is invariant.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Give three people a number each, and let them change seats: the numbers walk along. The tables differ by «0.99», for the rows have moved; the means do not differ. Layers that move along are called equivariant.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## "the dog bites the man": the two *the*
 
 # %%
 vote("two_the")
@@ -90,19 +127,37 @@ timer(4)
 answer("two_the")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Two equal words in a sentence. Four minutes. Whoever says that they differ by their neighbours should point to a step of the formula.
+# Vote, talk with a neighbour, vote again. Letter a) thinks that the layer knows neighbours. Letter b) thinks that it reads from left to right. Letter d) hopes for training; ask which of the three reasons speaks of weights.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
-# ## A digit is a set of points
+# ## A cloud of points comes in no order
 
 # %%
-shown("05a", "figures.as_lists(digits.pictures")
+shown("05a", "clouds, real, labels = points.lists", only=1)
+
+# %% [markdown]
+# A token: $x$, $y$, and how dark.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Each dark pixel is a token of three numbers: across, down, how dark. The same cloud in two orders. A small reader attends, takes the mean, and names the digit. It was trained on lists in reading order.
+# A laser scanner sees a street as a list of points. Our small cloud is a nine with 23 dark pixels. Both lists hold the same points; the grey line follows the order of the list.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## The same digits, shuffled
+# ## A reader of points
+#
+# | step | what it does |
+# |---|---|
+# | lift | each point becomes 64 numbers |
+# | attend | the points look at each other |
+# | mean | over all points: one row |
+# | name | the digit |
+#
+# Trained on lists in reading order, from the top.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Four steps. The mean makes one answer of a whole list. It has only ever seen lists that begin at the top of the picture. Ask: which of the four steps could learn that?
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## We shuffle every test list
 
 # %%
 vote("shuffled_points")
@@ -114,28 +169,33 @@ timer(1)
 answer("shuffled_points")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# What does the shuffle cost? Think of the three reasons, and of the mean.
+# One minute. Whoever takes b) or c) should name the step that knows who came first. Whoever takes d) may say what has been lost: every point still brings its x and its y.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Here, not knowing order is a gift
+# ## The shuffle costs nothing
 
 # %%
-shown("05a", 'shares = {"as it is"')
+shown("05a", 'points.train("no codes")')
+
+# %% [markdown]
+# A point carries its position in itself. Here, not knowing order is right.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The shuffle cost nothing. Nobody has to show each cloud in many orders. A point carries its position in itself.
+# «0.963» both times, to the last digit. The outputs moved with their points, and the mean does not mind. With dog and man it was a fault; here nobody has to show each cloud in many orders.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
-# ## Words do not carry their position
-
-# %%
-shown("05a", 'print("symbols      "')
+# ## Words do not: name the symbol three back
+# | symbols | 5 | 11 | 12 | 8 | 15 | 9 | 11 | 5 |
+# |---|---|---|---|---|---|---|---|---|
+# | right answers | | | | 5 | 11 | 12 | 8 | 15 |
+#
+# 16 symbols, drawn at random; 32 of them in a text. Only order counts.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# A task in which only order counts: name the symbol three positions before. Go through one column together.
+# Find the first answer: it stands under the 8, and it is 5. Count three back from the 8, and you are at the 5. The first three symbols have no answer. A blind guess is right once in 16.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Three back, without codes
+# ## After enough training, without codes?
 
 # %%
 vote("without_codes")
@@ -147,32 +207,43 @@ timer(1)
 answer("without_codes")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Guess the accuracy after training. It sees which symbols occur, and not where: what is then its best bet?
+# One minute. Letter a) trusts in training: which number says what stood three back? Letter c) is a blind guess. Ask: you get a bag with the 32 symbols of a text, in no order. On which would you bet?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## The cure: write the position into the token
+# ## Three times the training, and no step nearer
+
+# %%
+shown("05a", "figures.stored_three_back(codes=False)", only=0)
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# ‹0.15› after 400 steps, and after 1,200. "After enough training it learns the order by itself." No: the three reasons hold for trained matrices, too. It bets on the commonest symbol of the text, and that makes up ‹0.15›.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Write the position into the token: which vector?
 #
 # $$x_i + p_i$$
 #
-# | code | trouble |
+# | what tells position $i$ | what goes wrong |
 # |---|---|
-# | the number $i$ | grows, and drowns the word |
+# | $i$ itself | grows, and drowns the word |
 # | $i / n$ | a step depends on the length |
-# | a fast clock | soon begins anew |
-# | a slow clock | neighbours look alike |
+# | a fast clock, $\sin i$ | 1 and 2 are alike: ‹0.84›, ‹0.91› |
+# | a slow clock, $\sin 0.01\,i$ | neighbours are alike: ‹0.01›, ‹0.02› |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Go down the table with them: let the room find each trouble. Then: take several clocks, fast and slow, and of each hand the sine and the cosine.
+# The cure: add a code to the word. Cover the right column, and let the room say what goes wrong. A clock's hand turns by the same angle at each token. One clock is not enough; what would you do? Take several.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## A ladder of clocks
+# ## Several clocks, and of each the sine and the cosine
 #
-# $$p_{i,2j} = \sin(i\,\omega_j) \qquad p_{i,2j+1} = \cos(i\,\omega_j)$$
+# $$p_{i,\,2j} = \sin(i\,\omega_j) \qquad p_{i,\,2j+1} = \cos(i\,\omega_j)$$
 #
 # $$\omega_j = 10000^{-2j/d}$$
+#
+# $$d = 4:\quad p_1 = (\sin 1,\; \cos 1,\; \sin 0.01,\; \cos 0.01)$$
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Columns 2j and 2j plus 1 are one clock. For d = 8 a turn takes 6, 63, 628 and 6,283 tokens. Read a code like a watch: fast hands tell neighbours apart, slow ones say in which part of the text you are.
+# Columns 2j and 2j + 1 are one clock. Omega is its frequency, the angle of one step. For width 4 do it together: the frequencies are 1 and 0.01. Ask for position 0: zero, one, zero, one. Width 32 has 16 clocks, not 32.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:code_row"]
 # ## Your turn: the code of one position
@@ -180,36 +251,50 @@ answer("without_codes")
 # %%
 turn("code_row")
 
+# %% [markdown]
+# First all frequencies, then all angles, then sine and cosine, side by side.
+
 # %%
-timer(8)
+timer(6)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# d numbers, sines and cosines in turns. The common slip puts all sines first. By hand for d = 4 first, if they are stuck.
+# Alone. The slips: an exponent of -j/d in place of -2j/d, and all sines before all cosines. The table still looks handsome then, so check row 1 of width 4 by hand. Who is ready takes card E5.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
-# ## The table of codes
+# ## Read a code like a watch
 
 # %%
-shown("05a", "figures.table(p)")
+shown("05a", 'p = torch.stack([yours("code_row")', only=0)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Rows are positions. On the left a clock that goes round every six tokens; on the far right they have hardly left their start.
+# A row is a position, two columns are a clock. On the left the colours change from row to row: once round in six tokens. On the right nothing seems to move. Fast hands tell neighbours apart, slow ones say in which part of the text.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Do now: two hands that meet
-#
-# Notebook **05a**, section 3, the clocks: set the offset to **44**.
-#
-# Which clocks tell the two positions apart?
+# ## Do now: set the offset to 44
 
 # %%
-timer(3)
+shown("05a", "ClockExplorer(d=8)")
+
+# %% [markdown]
+# Notebook **05a**, section 3. Which clocks tell the two positions apart?
+
+# %%
+timer(2)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The first clock's hands meet, since 44 tokens are seven turns. The second and the third tell them apart; the fourth has hardly moved. So several are needed.
+# In pairs. On the first clock the hands meet, since 44 tokens are seven turns. The second and the third tell them apart; the fourth has hardly moved. Ask: is the first clock useless, then? No, it tells neighbours apart.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Codes added too late
+# ## The same network, with codes added
+
+# %%
+shown("05a", "figures.stored_three_back()", only=0)
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Right nearly always, after 400 steps already. How a score finds three back in sines and cosines, part 05b shows. Why 10000? It sets the slowest clock: its turn should take longer than your longest text. That vote, `slowest_clock`, is for home.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Codes added behind the layer
 
 # %%
 vote("codes_behind")
@@ -221,10 +306,10 @@ timer(4)
 answer("codes_behind")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Four minutes: the codes are added behind the layer. Whoever says that this is enough should say which step then sees them.
+# Vote, talk, vote. Letter a): each row does hold its place, but a mean forgets which row. Letter b) keeps the order in the fast clocks. Letter c) hopes that training finds what the mean has lost. Let somebody write the mean as two means.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["4"]
-# ## A code for every point?
+# ## Shall the points get codes, too?
 
 # %%
 vote("codes_on_points")
@@ -236,21 +321,22 @@ timer(1)
 answer("codes_on_points")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Now the points get codes as well, by their place in the list. Training lists start at the top of the picture.
+# Now the point that is i-th in its list gets the code of i. Training lists begin at the top, test lists are shuffled. Letter a) forgets that the codes stay while the points move. Letter b) thinks that the model hardly used them.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## The model used an accident
-#
-# | | in order | shuffled |
-# |---|---|---|
-# | no codes | ‹0.963› | ‹0.963› |
-# | with codes | ‹0.957› | ‹0.443› |
+# ## Where order is an accident, codes do harm
+
+# %%
+shown("05a", 'told, _ = points.train("codes")')
+
+# %% [markdown]
+# Give codes only to inputs whose order will mean something when the model is used.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# In order the codes gain nothing. Shuffled, the reader with codes falls. A late place in the list meant low in the picture; the model used it, and the shuffle took it away. Give codes only where the order means something.
+# In order the codes gain nothing, «0.957». Shuffled, the reader falls to «0.443». It had learned that late in the list means low in the picture. Whose fault is it, the codes' or the training's? Both: trained on shuffled lists it could learn to ignore them. But why give a code that must be ignored?
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["Dog and man once more"]
-# ## Which of three tell the dogs apart?
+# ## In which of three ways do the dogs differ?
 
 # %%
 vote("which_know")
@@ -262,14 +348,14 @@ timer(1)
 answer("which_know")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Bare; with codes; without codes but with a causal mask. The third one surprises: which of the three reasons does a mask break?
+# The layer as at the beginning; with codes; without codes, but with a mask that hides later words. Letter a): how many words does *dog* see in each of the two sentences? Then look at reason 2 again: a pair's score depends on its places now.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["end"]
-# ## Attention knows what its tokens are, not where they stand
+# ## In one breath: it knows what, and not where
 #
-# For a set this is right. A text needs codes, or at least a causal mask.
+# Before you go, on the ticket: an input of your own work. Does it need codes?
 #
-# Ticket: a task of yours in which order is an accident? At home: notebook **05a**, *In real work*.
+# At home: notebook **05a**, *In real work*: torch's layers add no codes, and nothing complains.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# torch's layers add no codes: you do. Shuffle, put back, compare. Collect the tickets.
+# Shuffle, put back, compare. A point carries its position, a word needs a code: fast clocks for neighbours, slow ones for the part of the text. A causal mask tells some order, too. A good ticket says what a new order would change.
