@@ -119,7 +119,7 @@ try:
 except KeyError as missing:
     print("no key is equal to", missing)
 
-# %% [markdown] tags=["slide"]
+# %% [markdown]
 r"""
 The search of a shop does better. Its keys are the titles of products, and its values are the products. It scores every title against the query *tea*, and lists the products, best first. Attention goes one step further: it **mixes** the values.
 
@@ -132,7 +132,7 @@ To score, write queries and keys as vectors. Each key says what a person knows o
 | Cy | $[1, 2]$ | $1 \cdot 1 + 2 \cdot 2 = 5$ | 40 |
 """
 
-# %% tags=["slide"]
+# %%
 query = torch.tensor([[1.0, 2.0]])  # one row: one query
 key = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
 value = torch.tensor([[10.0], [20.0], [40.0]])
@@ -140,13 +140,13 @@ scores = query @ key.mT  # .mT swaps the last two axes: (1, 2) @ (2, 3)
 weights = scores.softmax(-1)  # torch's softmax; -1: over the last axis, the keys
 show(scores=scores, weights=weights, output=weights @ value)
 
-# %% [markdown] tags=["slide"]
+# %% [markdown]
 r"""
 The output, «37.2», is mostly Cy's 40, pulled down by Ben's 20. That is attention. Its six parts, for $n$ queries and $m$ keys of $d_k$ numbers each, and values of $d_v$ numbers:
 
 """
 
-# %% tags=["slide"]
+# %%
 figures.six_parts()
 
 # %% [markdown]

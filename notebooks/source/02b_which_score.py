@@ -76,7 +76,7 @@ r"""
 A list holds 20 pairs of a symbol and an answer; no symbol comes twice. There are 60 symbols, the numbers 0 to 59, and 8 answers, the numbers 0 to 7. A model is asked for one symbol of the list, and must name its answer. `look_up.draw` draws such lists at random, here 4,000; we look at list 0:
 """
 
-# %% tags=["slide"]
+# %%
 # asked (4000,): the symbol asked for; symbols and answers (4000, 20): the pairs;
 # target (4000,): the right answer
 asked, symbols, answers, target = look_up.draw(
@@ -200,7 +200,7 @@ Where one weight is nearly 1 and all others are nearly 0, a softmax is **saturat
 Weights depend on differences of scores (02a), so the plain model's scores must lie far apart. `nn.Embedding` draws its first numbers independently, with mean 0 and variance 1. What does this mean for a dot product?
 """
 
-# %% tags=["slide"]
+# %%
 predict("growth")
 
 # %%
@@ -211,7 +211,7 @@ for d in (4, 256, 1024):
     print(f"width {d:4}   standard deviation {scores.std():4.1f}")
 figures.spreads({name: random_scores[name] for name in ("width 4", "width 256")})
 
-# %% [markdown] tags=["slide"]
+# %% [markdown]
 r"""
 Scores of width 256 reach beyond 30. The standard deviations are close to the roots of the widths, «2», «16» and «32».
 
@@ -256,7 +256,7 @@ The size of $\partial L / \partial s_j$ is the **push** of the loss on key $j$. 
 predict("who_is_heard")
 
 
-# %% tags=["slide"]
+# %%
 def pushes(model):
     scores = model.scores(asked, symbols).detach().requires_grad_()  # (4000, 1, 20)
     # the scores are inputs of their own here; torch gives the derivative of the loss by each of them

@@ -6,23 +6,27 @@ from lesson_lib.cli.deck import *
 #
 # Afterwards you can
 #
-# - turn any text into questions
+# - turn any text into questions with known answers
 # - train an encoder on them
 # - test whether a head that looks right matters
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Fifty minutes. The end surprises: two more runs take another way. Keep section 4.
+# Fifty minutes, more than half of them yours. A detective story: we train a small BERT, find a suspect among its heads, and test it. Then we train twice more, and have to think again.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["Opening"]
-# ## *The keys to the cabinet [mask] old.*
+# ## *Is* or *are*? You knew at once
 #
-# Is *is* hidden, or *are*? The nearer *cabinet* did not fool you.
+# | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
+# |---|---|---|---|---|---|---|
+# | the | **keys** | to | the | **cabinet** | [mask] | old |
+#
+# The nearer noun did not fool you. Nobody told you which word is the subject.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Can a model learn that if nobody tells it what a subject is? Let them say how they knew.
+# Read it aloud, with a gap. Everybody says *are*. Ask: how did you know? The subject is *keys*, though *cabinet* stands nearer. Can a model learn this from text alone, if nobody tells it what a subject is?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## A count of neighbours
+# ## What do two neighbours tell?
 
 # %%
 vote("two_neighbours")
@@ -34,30 +38,50 @@ timer(1)
 answer("two_neighbours")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Somebody counts which word stands between *cabinet* and *old* in a large text. What does the count say here?
+# One minute alone, then all letters at once. Letter b) needs the word *keys*, and the count sees only *cabinet* and *old*. Letter c) forgets that the word before a verb is often its subject.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["1"]
-# ## A text whose answers are known
+# ## Simple rules take the wrong noun
 #
-# | rule | |
-# |---|---|
-# | the verb follows the nearest noun | often wrong |
-# | the verb follows the first noun | wrong in one of five |
-# | the verb follows its **subject** | right |
+# | sentence | subject | first noun | nearest noun |
+# |---|---|---|---|
+# | behind the letter the keys need our gardens | keys | letter | keys |
+# | near my horse our cabinets under our trees behind the woman have my children | cabinets | horse | woman |
+# | **right in 4,000 sentences** | | **‹0.80›** | **‹0.64›** |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Our sentences are generated, so we know their grammar. Even the better rule is wrong in one of five. These are the baselines.
-
-# %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
-# ## Hide words and ask
-#
-# 15 % are chosen. Of these 80 % become `[mask]`, 10 % another word, 10 % stay.
-
-# %% [markdown] slideshow={"slide_type": "notes"}
-# The text is its own answer key: no label is needed. This is BERT's recipe of 2018. The loss asks at all chosen positions, also where the word still stands.
+# Our sentences are generated, so we know each subject. Read the second one: its verb is *have*. Which noun has the right number? Only *cabinets* and *trees*. The first noun is right in four of five: that is what a model has to beat.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## How many masks?
+# ## A misleading sentence: all other nouns say the opposite
+#
+# | | number |
+# |---|---|
+# | keys: the subject | plural |
+# | cabinet: between subject and verb | singular |
+# | the verb | plural |
+#
+# **Misleading**: each noun before the verb, but the subject, has the wrong number.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Keep this word; the rest of the hour counts on misleading sentences alone. Whoever guesses gets half of them. Ask: what does the rule of the nearest noun get here? Nothing.
+
+# %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
+# ## Hide words, and the text is its own answer key
+#
+# | of 100 chosen words | become |
+# |---|---|
+# | 80 | [mask] |
+# | 10 | another word |
+# | 10 | stay as they are |
+#
+# BERT chooses 15 % of all words, and is asked for all that it chose.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# A masked language model says hidden words from both sides. No label is needed. Why do some words stay? The model cannot tell them from words that were not chosen; so it needs an opinion on every word, also where no [mask] stands.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Of 1,000 words: how many masks?
 
 # %%
 vote("how_many_masks")
@@ -69,7 +93,7 @@ timer(1)
 answer("how_many_masks")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# A text of so many words. Whoever takes fifteen per cent forgets that not all chosen ones become a mask.
+# One minute. Letter a) forgets the two tenths. Letter b) thinks that only masks are asked for; a word that stays is asked for, too. Let somebody compute it aloud.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:hide_words"]
 # ## Your turn: what the model sees
@@ -77,26 +101,78 @@ answer("how_many_masks")
 # %%
 turn("hide_words")
 
+# %% [markdown]
+# `fate` is a random number from 0 to 1 for each word.
+
 # %%
-timer(8)
+timer(6)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Below 0.8 a mask, up to 0.9 another word, else it stays. Only where chosen. The common slip changes words that were not chosen.
-
-# %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:hidden_loss"]
-# ## Your turn: the loss at the chosen positions
-
-# %%
-turn("hidden_loss")
-
-# %%
-timer(5)
-
-# %% [markdown] slideshow={"slide_type": "notes"}
-# A word that was not chosen stands in the input: it would only be copied. So cut out the chosen positions, in logits and in words alike.
+# Alone. Two decisions for each word: is it chosen, and what is its fate? One torch.where inside another. Slips: words change that were not chosen; 0 is padding, not the mask. Who is ready takes `hide_words_2`, and catches a wrong one.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
-# ## Two gaps
+# ## The model is not told that *today* is wrong
+
+# %%
+shown("06d", 'hide = yours("hide_words")')
+
+# %% [markdown]
+# Which word stood at position 4? Is it asked for?
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Your function at work; behind the bar, the chosen positions. In the first sentence *keys* became *today*, and the model is asked for it. In the second two words are masks. Ask: could a reader find position 4 without the bar? Perhaps: no noun stands behind *the*.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## The loss asks at the chosen positions alone
+#
+# | position | 2 | 3 | 4 | 5 | 6 |
+# |---|---|---|---|---|---|
+# | the model sees | letter | the | today | need | our |
+# | true word | letter | the | keys | need | our |
+# | asked? | no | no | **yes** | no | no |
+#
+# Visible words would only be copied.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# The model gives logits at every position. Cross-entropy compares them with the true word, at the chosen positions alone. Ask: what would a loss over all positions teach? Mostly to copy. You write this loss at home; it is one line.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## BERT: the layers of 06a, and no causal mask
+#
+# | | decoder of 06b | BERT |
+# |---|---|---|
+# | hides later words | yes | **no** |
+# | hides padding | yes | yes |
+# | asked for | the next word | hidden words |
+#
+# Here: two pre-norm layers, two heads each, 74 words, 1,800 steps.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# An encoder alone. Words on both sides may help, so only padding is hidden. Start the training now; it takes about twenty seconds. Ask: could a decoder be asked for hidden words? It would see one side only.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## It says four words, and all are plural
+
+# %%
+shown("06d", 'print("losses:"')
+
+# %% [markdown]
+# Ten losses on the way; then the likeliest words for **[mask]** in our sentence
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# From «3.44» to «1.83», and never to zero: nobody can know which noun was hidden. Whoever knows nothing pays 4.30. Now our sentence: four words, each about a quarter. All are plural, and *cabinet* did not pull it over.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Three misleading nouns do not fool it
+
+# %%
+shown("06d", "bert_figures.by_nouns_between()", only=0)
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Misleading sentences alone, with one, two, three wrong nouns between subject and verb. BERT stays near the top. The count of neighbours lies far below a half: it believes the wrong nouns. So somewhere in the model the subject is found. Where?
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Two words are hidden
 
 # %%
 vote("two_gaps")
@@ -108,37 +184,42 @@ timer(4)
 answer("two_gaps")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Four minutes. The model fills each gap by itself. Whoever says nearly always thinks that one gap knows what was drawn for the other.
-
-# %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Three nouns in between do not fool it
-
-# %%
-shown("06d", "bert_figures.by_nouns_between()")
-
-# %% [markdown] slideshow={"slide_type": "notes"}
-# Even after three misleading nouns it is right nearly always; the count of neighbours is mostly wrong. How does it do it?
+# Vote, talk, vote. Letter a) lets the verb know what was drawn for the noun. Letter c) counts two singulars, and forgets two plurals. Let somebody draw the table of four cases on the board.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
-# ## Who found the subject?
+# ## One head looks at *keys*
 
 # %%
-shown("06d", "bert_figures.gap(looked.words")
+shown("06d", "bert_figures.gap(looked.words", only=0)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# From the masked position: in layer 1, head 1 nearly all the weight lies on *keys*. One sentence is no evidence.
+# A row for each of the four heads; the masked position asks. Layers and heads count from 0. Let them read the rows: in layer 1, head 1 one word is bright. Does this head look for the subject, or did it only happen here?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## One head follows the subject
+# ## It looks at the subject in nearly every sentence
 
 # %%
-shown("06d", "bert_figures.looks(on_subject")
+shown("06d", "on_subject = (weights.argmax(-1)", only=0)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Of thousands of sentences: how often does the largest weight lie on the subject? One head does so nearly always. The line is a comparison: a head that always looks a fixed number of words back.
+# One sentence is no evidence; these are 2,800. How often does a head's largest weight lie on the subject? One bar stands out. The line is the best that looking at a fixed distance can do. So this head follows the subject. Is that the cause of the answer?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Blind one head to one word
+# ## Forbid one look, and count again
+#
+# | hidden from [mask] in one head | what for |
+# |---|---|
+# | nothing | how good is it? |
+# | the subject: *keys* | **test** |
+# | the next word: *to* | **control** |
+#
+# A control must be able to fail.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# A witness looked at the right person; was that how the answer came about? So we forbid this one look, and change nothing else. Then the same with another word. That word could matter: in layer 0 it may have looked at the subject.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## How many verbs stay right?
 
 # %%
 vote("blind_one_head")
@@ -150,7 +231,7 @@ timer(1)
 answer("blind_one_head")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Forbid this look, and nothing else. And the control: in the same head another word is hidden.
+# One minute. Letter b) thinks of a coin. Ask: which nouns does the model still see in a misleading sentence, and does it guess, or trust them? Letter a) is possible, if another head carries the number, too.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:hidden_from_gap"]
 # ## Your turn: forbid one look
@@ -158,23 +239,40 @@ answer("blind_one_head")
 # %%
 turn("hidden_from_gap")
 
+# %% [markdown]
+# Each sentence has a table of its own, with one False. Which row? Which column?
+
 # %%
-timer(8)
+timer(7)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# True means may look. One entry of each sentence's table becomes False. The common slip hides the subject from everybody.
+# In pairs. Rows ask, columns are looked at. Compare arange with the positions of all sentences at once, and mind the axes. Slips: a whole row or column is hidden; rows and columns exchanged; each table hides the pairs of all sentences.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
-# ## Without the look the misleading nouns decide
+# ## Without this look, it believes the wrong nouns
 
 # %%
-shown("06d", "bert_figures.blinded(shares)")
+shown("06d", 'one_look = yours("hidden_from_gap")', only=0)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Without the next word nothing is lost. Without the subject about one verb in ten stays right, fewer than a coin gets, because the model believes the wrong nouns. Here the look is the cause.
+# With the mask that you wrote. Without the next word: nothing is lost; that is the control. Without the subject: about one verb in ten stays right, far below the coin's line. So in this model the look is the cause.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## One or both?
+# ## Do now: a sentence that survives
+
+# %% [markdown]
+# Notebook **06d**, section 3: change `mine` and `place`.
+#
+# Find a sentence whose four words keep the right number **without** the look. (`agreement.VOCABULARY` has the words.)
+
+# %%
+timer(3)
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# In pairs. `place` is the position of the subject, counted from 0. Hint: which nouns would then have to help? Let two pairs read theirs aloud, and say what the model may have used in place of the subject.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Hidden in one head, or in both
 
 # %%
 vote("one_or_both")
@@ -186,19 +284,19 @@ timer(4)
 answer("one_or_both")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Four minutes, with a made-up table. Whoever says neither has tested one by one only.
+# Another model, made-up numbers. The gap is the masked position. Vote, talk, vote. Letter a) takes two tests one by one for a test of both. Letter b) turns "only both together do harm" round. Right: what one look loses, the other brings.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["4"]
-# ## "Now we know how a BERT finds the subject": one run
+# ## The same training again, and no head follows the subject
 
 # %%
-shown("06d", "bert_figures.stored_looks(2)")
+shown("06d", "bert_figures.stored_looks(2)", only=0)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The same sentences and steps, other first weights and batches, as good. In run 2 no head follows the subject. So where does the number come from?
+# "Now we know how a BERT finds the subject." No: that was one model, run 0. This is run 2: other first weights, as good. Hide the subject from the masked position in all four heads, and ‹0.95› stay right. From where?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## What was our control?
+# ## Our control becomes a suspect
 
 # %%
 vote("third_seed")
@@ -210,37 +308,52 @@ timer(1)
 answer("third_seed")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# In run 0 the next word was a control. Hide it in run 2.
+# One minute. In our sentence the next word is *to*. Letter a) is what run 0 showed; this is another model. Letter c) would mean that there is no other route; but the masked position may still look at the subject.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## By way of the next word
+# ## Each route can stand in for the other
 #
-# | | |
-# |---|---|
-# | layer 0 | *to* looks at *keys* |
-# | layer 1 | the gap looks at *to* |
-#
-# Where one thing can stand in for another, hide **both**.
+# | hidden from [mask] | run 0 | run 2 |
+# |---|---|---|
+# | the subject | ‹0.10› | **‹0.95›** |
+# | the next word | ‹1.00› | **‹0.69›** |
+# | both | ‹0.09› | **‹0.07›** |
+# | the next word but one | ‹1.00› | ‹1.00› |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Run 2 has two routes. Without the subject nearly all stay right, without the next word two of three, without both hardly any. The next word looked at the subject in layer 0. A weight need not be the largest to carry a number.
+# Right verbs in misleading sentences. Run 0 has one route, run 2 has two. Hide one, and it looks nearly harmless; hide both, and the number is lost. The last line is a new control. Run 1 has two routes as well.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## How did *to* know? It had looked first
+#
+# ```text
+# layer 0    keys <--- to        "to" looks at "keys"
+# layer 1    to <--- [mask]      [mask] looks at "to"
+# ```
+#
+# Hide the subject from both, [mask] and *to*: in run 2 ‹0.14› stay right.
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Ask before you point: two layers; who can have read the subject in the first one? The next word did. So "the map of run 2 shows no look at the subject, so it does not matter" is wrong: with *to* hidden, that look alone keeps two thirds right.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["In real work"]
-# ## A loss that looks too good
-#
-# Targets everywhere, −100 where no word was chosen: cross-entropy skips it.
-#
-# Forgotten? The loss is a third.
+# ## Forget −100, and the loss looks three times as good
+
+# %%
+shown("06d", "with -100:")
+
+# %% [markdown]
+# Scripts give a target for every position: **−100** where no word was chosen. torch skips it.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# At most positions the answer stands in the input. The number looks better than the model is. Ask what one should suspect when a loss is too good: part 06b said it.
+# The same model, the same batch. Ask: why is the second number so low? At most positions the answer stands in the input. So a loss that is too good may ask for what is visible. Look for the −100 first.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["end"]
-# ## A map is a lead; an intervention is a test
+# ## In one breath: a map is a lead, an intervention is a test
 #
-# Hide each suspect alone, then both.
+# Before you go, on the ticket: a head looks at the right word. What do you do before you believe it?
 #
-# Ticket: which control could not have failed? At home: notebook **06d**, *In real work*.
+# At home: notebook **06d**, *The loss over chosen places*; then **06e**.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# An encoder learns from hidden words, without a label. Another run may take another route. Collect the tickets.
+# A good ticket names three things: forbid the look, hide another word as a control, train again. The best adds: hide each suspect alone, and then both. Collect the tickets at the door. Next: what does the decoder alone learn?
