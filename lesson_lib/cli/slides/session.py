@@ -78,7 +78,7 @@ def _taken(row: Row, own: Sequence[Slide], elsewhere: set[str]) -> list[Slide]:
 
 def _asked(name: str, row: Row) -> Slide:
     """A question or a task that no slide of the part's deck has."""
-    if name in room_questions.read() or not hasattr(deck.exercises()[name], "minutes"):
+    if name in room_questions.read() or deck.exercises()[name].prediction:
         asked = _shows(deck.vote(name), source=f'vote("{name}")')
         body = [asked, _clock(4), _shows(deck.answer(name), "fragment")]
         return [_text("## Alone, then with a neighbour"), *body, _text(VOTE, "notes")]

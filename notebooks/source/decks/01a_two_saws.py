@@ -76,24 +76,26 @@ timer(8)
 # A row for each sight, a column for each tag. Two torch calls. The common slip takes the largest of the whole table, or the mean of the rows. The result is the limit: no network with this sight gets beyond it, at any size.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
-# ## A mask says what sees what
-
-# %%
-shown("01a", "figures.masks(")
-
-# %% [markdown] slideshow={"slide_type": "notes"}
-# Row i, column j: may word i look at word j? A window sees neighbours. A recurrent network reads from left to right and keeps one row of numbers, so it sees all that came before. Attention sees everything.
-
-# %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Do now: which words does a word see?
+# ## Do now: which words may a word see?
 #
-# Notebook **01a**, section 2: draw the mask of a window of radius 1 for four words, on paper. Then run the cell.
+# A **mask**: row $i$, column $j$ says whether word $i$ may look at word $j$.
+#
+# On paper, for *I saw a saw*: each word sees one neighbour on either side, and itself.
 
 # %%
 timer(3)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# In pairs. Rows look, columns are looked at. Ask which mask contains which.
+# In pairs: four rows, four columns. Rows look, columns are looked at. The corners stay empty. Ask which cells change if a word sees all that came before it.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## Four networks, four masks
+
+# %%
+shown("01a", "figures.masks(")
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# Compare with your own. A window sees neighbours. A recurrent network reads from left to right and keeps one row of numbers, so it sees all that came before. Attention sees everything. Ask which mask contains which.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Who is best on words like *cut*?

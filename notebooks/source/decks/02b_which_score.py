@@ -14,7 +14,7 @@ from lesson_lib.cli.deck import *
 # Forty minutes. Two models, one division between them. First a guess, then a look before the first step.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["Opening"]
-# ## Look it up: which answer belongs to symbol 53?
+# ## Symbol 53 is asked for: its answer is 2
 
 # %%
 shown("02b", "look_up.draw(", only=0)
@@ -219,6 +219,9 @@ timer(6)
 
 # %%
 shown("02b", 'accuracy["plain, short start"]')
+
+# %% [markdown]
+# `short`: the plain model with your start.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # Your start makes the plain model climb at once, without any division. The scaled model that starts four times as long stays below. The larger rate does not get there. The root does not change what a model can compute; it changes where it starts.

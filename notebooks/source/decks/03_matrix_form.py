@@ -60,7 +60,7 @@ shown("03", "figures.tokens(x[0])")
 turn("self_attention")
 
 # %%
-timer(12)
+timer(10)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # Alone. Divide by the root of the width of the keys. Hand in before you are sure. The common slips: the softmax over the wrong axis, a transpose of all axes, the root of the wrong width.
@@ -169,13 +169,13 @@ shown("03", "swapped[[0, 1]] = layer.w_q")
 vote("zeros_after")
 
 # %%
-timer(4)
+timer(1)
 
 # %% slideshow={"slide_type": "fragment"}
 answer("zeros_after")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# A first idea: compute the softmax as before, then set the forbidden weights to zero. I replace the last token by another one. Do the weights of the earlier rows change? This question gets its four minutes.
+# A first idea: compute the softmax as before, then set the forbidden weights to zero. I replace the last token by another one. Do the weights of the earlier rows change?
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
 # ## A test that anybody can make
@@ -194,7 +194,7 @@ answer("zeros_after")
 turn("influence")
 
 # %%
-timer(10)
+timer(7)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # Entry i, j is the largest change of output i when token j is replaced. Copy x before you change it: the commonest slip is to change the input itself.
@@ -257,7 +257,7 @@ answer("padding_in_front")
 shown("03", 'figures.influence({"causal mask"')
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The test again. The last two rows are the words. Their first three columns are not 0: the padding moves them. A causal mask hides only the future.
+# The test again. The last two rows are the words. In the first three columns of these rows not all is 0: the padding moves both words. A causal mask hides only the future.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:both_masks"]
 # ## Your turn: both masks in one
@@ -266,7 +266,7 @@ shown("03", 'figures.influence({"causal mask"')
 turn("both_masks")
 
 # %%
-timer(6)
+timer(5)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # True where the key is a real word and does not come later. They have both halves; the question is the and-sign and which axis of length one. Who is ready runs the test with the new mask: the first three columns are 0.

@@ -57,7 +57,7 @@ turn("next_loss")
 timer(8)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Logits at position i are to say token i plus 1. The common slip forgets the shift: then the model only has to copy.
+# Logits at position i are to say token i plus 1. The common slips flatten logits and tokens differently, or average over the wrong axis. Hand in early.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["1"]
 # ## The shift is forgotten
@@ -118,6 +118,15 @@ timer(6)
 # %% [markdown] slideshow={"slide_type": "notes"}
 # At temperature 0 nobody can divide: the likeliest character gets 1. The common slip multiplies.
 
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## After *The* and a blank, at three temperatures
+
+# %%
+shown("06e", "gpt_figures.temperatures(")
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# The likeliest characters after the same prompt. Cold, one of them takes nearly all; hot, they are nearly even. Look along one character: its place in the order is the same in all three.
+
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
 # ## Do now: make it bolder
 #
@@ -155,6 +164,15 @@ answer("cut_and_heat")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # A count of what followed one, two, three characters in the manual needs no training. A network that loses against a count of seven characters has not earned its price.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## How far back does it look?
+
+# %%
+shown("06e", "gpt_figures.prompts(bits)")
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# One curve is the network, given more and more of the text; the other counts what followed the last characters. After a handful of characters the network's curve is nearly flat: what stands farther back hardly helps. And the count is better at first. Would you have put it there?
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["In real work"]
 # ## Twice as long, four times as long

@@ -137,7 +137,7 @@ shown("11b", "for n in (1024, 2048, 4096):")
 # Read the last line: the table takes five hundred, the tiles four. The multiplications are equal, to the last one. So why should it be faster?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## Fewer bytes are moved
+# ## What is moved, and how often?
 
 # %%
 vote("bytes_moved")
@@ -204,7 +204,7 @@ turn("with_shared_keys")
 timer(10)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Neighbours share: query heads 0 to 3 use key head 0. With `repeat` in place of `repeat_interleave` no shape complains, and some heads meet strangers.
+# Neighbours share: query heads 0 to 3 use key head 0. The common slip forgets to split queries and keys into different numbers of heads.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["5"]
 # ## Shared keys, own scores

@@ -24,6 +24,7 @@ from lesson_lib.cli.deck import *
 # | `num_key_value_heads` | 8 |
 # | `head_dim` | 64 |
 # | `sliding_window` | 128 |
+# | `layer_types` | window, all, window, all, … |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # Every published model comes with such a page. Ask: which of them can you read already? Layers, the width of a token, eight heads of queries on each head of keys. The `layer_types` alternate: window, all, window, all.
@@ -43,7 +44,7 @@ from lesson_lib.cli.deck import *
 shown("13a", "print(causal(6, window=3).int())")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Rows are queries, 1 means may look. In such a layer a token hears the last tokens only, itself included.
+# Rows are queries, 1 means may look. In such a layer a token hears the last tokens only.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## What does a window of 128 lose?
@@ -102,13 +103,13 @@ timer(4)
 #
 # $$q \cdot (W_k\, c) = (W_k^\top q) \cdot c$$
 #
-# DeepSeek V3 keeps 512 numbers of a token for 128 heads, and 64 for its position.
+# DeepSeek V3 keeps 512 numbers of a token for 128 heads, and 64 for its position. In the notebook: heads of width 8, rows of 12.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # A learned matrix makes of each token one narrow row, and the cache keeps that. The key matrix moves over to the query, so no key is made anew. All heads ask the same rows, which are keys and values at once.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# ## By which root does one divide?
+# ## Is it the same attention?
 
 # %%
 vote("wrong_root")
@@ -120,7 +121,7 @@ timer(1)
 answer("wrong_root")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The keys are now as wide as the latent row. attend divides by the root of the width that it sees. Half a minute.
+# The products are equal, as the last slide says. Ask what else attend does between the product and the softmax, and let them look for the difference.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
 # ## Queries and keys grow ten times longer
@@ -245,12 +246,33 @@ shown("13a", "for n in (100, 1_000, 10_000):")
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["A page never seen"]
 # ## Read it alone: Olmo 3 7B
-
-# %%
-shown("13a", "card(page, name=")
+#
+# | entry | |
+# |---|---|
+# | `num_hidden_layers` | 32 |
+# | `hidden_size` | 4096 |
+# | `num_attention_heads` | 32 |
+# | `num_key_value_heads` | 32 |
+# | `layer_types` | three windows, then one that sees all |
+# | `sliding_window` | 4096 |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# First the vote, if there is time; then this card. What does the page not say? Where the norms stand, and whether there are sinks: look for `q_norm` and `sinks` among the names of the weights.
+# Nobody has seen this page. Which width has a head? Here the heads do split the token, 4,096 by 32. No keys are shared. Every fourth layer sees all.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# ## What does it keep?
+
+# %%
+vote("unknown_page")
+
+# %%
+timer(3)
+
+# %% slideshow={"slide_type": "fragment"}
+answer("unknown_page")
+
+# %% [markdown] slideshow={"slide_type": "notes"}
+# In pairs, with the formula of 11b. Then ask what the page does not say: where the norms stand, and whether there are sinks. For that one looks for `q_norm` and `sinks` among the names of the weights.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["end"]
 # ## The function is that of the first day
