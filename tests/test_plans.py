@@ -194,15 +194,8 @@ def unbound(sources: Iterable[str]) -> Iterator[str]:
         assigned = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
         yield from sorted(read - bound - (set() if assigned else own))
         bound |= own
-        late |= set(global_names(table))
+        late |= set(cells.global_names(table))
     yield from sorted(late - bound)
-
-
-def global_names(table: symtable.SymbolTable) -> Iterator[str]:
-    """Names of the notebook that functions and comprehensions in this scope read."""
-    for inner in table.get_children():
-        yield from (s.get_name() for s in inner.get_symbols() if s.is_global() and s.is_referenced())
-        yield from global_names(inner)
 
 
 @pytest.mark.parametrize("taken", holes(), ids=lambda taken: taken[0])
