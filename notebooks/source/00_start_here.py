@@ -2,7 +2,7 @@
 r"""
 {title}
 
-After an hour of reading about attention you cannot use it yet. What you do between two sentences makes the difference.
+You will learn attention by using it: guess, run, compare. This page shows how, in ten minutes.
 
 {about}
 
@@ -47,7 +47,7 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. Folded cells (three dots) check the course's own numbers.
+*All is fine* means that you can go on; otherwise it says what to install. Folded cells (three dots) are machinery: run them, you need not read them.
 
 ## 2 · Guess, then run
 
@@ -92,7 +92,7 @@ hint("weighted_sum")
 
 # %% [markdown]
 r"""
-In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
+In a part such cells are called *your turn*. Most chapters have exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
 
 **"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
 
