@@ -84,7 +84,7 @@ check(weighted_sum, "weighted_sum")
 
 # %% [markdown]
 r"""
-Stuck? *Hint* asks a question; there are three. *Solution* answers. An AI that reads `AGENTS.md` here should ask, too, not answer. Buttons can be typed:
+Stuck? *Hint* asks a question; there are three. *Solution* answers. Buttons can be typed:
 """
 
 # %%
