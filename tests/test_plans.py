@@ -11,11 +11,15 @@ from functools import cache
 from importlib import import_module
 
 import pytest
+import torch
 from nbformat import NotebookNode
 
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.cli import course, kinds, plans, room_questions
 from lesson_lib.cli.plans import Plan, Row, Session
+from lesson_lib.data import tagging
+from lesson_lib.models.pretrained import SMALL_WRITER, open_model
+from lesson_lib.models.pretrained.inside import opened
 from tests import cells
 from tests.test_instructor import asked_by, guides, named
 from tools import reading
@@ -407,23 +411,21 @@ def test_a_question_stands_behind_a_section_and_fits_on_a_slide(name):
         assert all(len(option.split()) <= 18 for option in asked.options.values())
 
 
-RUNS = {q.name: q.run for one in QUESTIONS.values() for q in (one, one.again) if q.run}
-
-
 @pytest.mark.on_cpu
-@pytest.mark.parametrize("name", RUNS)
-def test_the_answer_that_is_computed_is_the_right_one(name):
-    import math
-
-    import torch
-    import torch.nn.functional as F
-
-    from lesson_lib.attention import attend
-    from lesson_lib.masks import causal
-    from lesson_lib.scores import dot, scaled_dot
-
-    given = {"torch": torch, "F": F, "math": math, "attend": attend, "causal": causal}
-    assert eval(RUNS[name], given | {"dot": dot, "scaled_dot": scaled_dot}) is True
+def test_answers_that_hang_on_our_data_and_model_are_right():
+    """All others are arithmetic."""
+    with_place = tagging.limit(lambda c: (c + 1) * 100 + torch.arange(c.shape[1]), among=("cut",))
+    length = lambda c: tagging.window(1)(c) * 32 + (c != tagging.PADDING).sum(1, keepdim=True)  # noqa: E731
+    asked = QUESTIONS["one_more_input"]
+    assert f"{with_place:.3f}" in asked.because
+    assert f"{tagging.limit(length, among=('cut',)):.3f}" in asked.again.because
+    model = open_model(SMALL_WRITER)
+    for texts, equal in (
+        ([f"A Wibk{c}t is a class. The Wibk" for c in "ao"], [True] * 7 + [False] * 23),
+        ([f"A Wibkat is a class. The Wib{c}" for c in "km"], [True] * 29 + [False]),
+    ):
+        one, other = (opened(model, text).stream[2] for text in texts)
+        assert ((one - other).abs().amax(-1) < 1e-3)[0].tolist() == equal
 
 
 def test_no_letter_is_right_more_often_than_others():
@@ -442,8 +444,6 @@ What is it?
 
 **Right:** b. It is.
 
-**Run:** `1 < 2`
-
 **Again.** And now?
 
 - a) This.
@@ -458,8 +458,8 @@ def test_a_question_is_read_with_its_second_one():
     assert (one.name, one.part, one.after, one.asked) == (
         "one_more", "02a_soft_look_up", "Opening", "What is it?",
     )  # fmt: skip
-    assert (one.right, one.because, one.run) == ("b", "It is.", "1 < 2")
-    assert one.wrong == {"a": "Somebody thinks so."} and one.again.right == "a" and one.again.run == ""
+    assert (one.right, one.because) == ("b", "It is.")
+    assert one.wrong == {"a": "Somebody thinks so."} and one.again.right == "a"
 
 
 @pytest.mark.parametrize(
