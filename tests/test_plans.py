@@ -7,6 +7,7 @@ import re
 import symtable
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -159,9 +160,21 @@ def test_exercises_come_after_what_prepares_them_and_sections_have_their_time(na
     assert list(unprepared(plans.read(name), known(), guides())) == []
 
 
+def test_a_row_of_another_length_than_its_sections_is_found():
+    plan = plans.read("eight-weeks")
+    for session, more in zip(plan.sessions, (-3, 1), strict=False):
+        session.rows[2] = replace(session.rows[2], minutes=session.rows[2].minutes + more)
+    assert ["needs" in fault for fault in unprepared(plan, known(), guides())] == [True, True]
+
+
 def test_sessions_are_as_long_as_promised():
     totals = {name: [session.together for session in plans.read(name).held] for name in PLANS}
-    assert totals["half-day"] == [210]
+    (half,) = plans.read("half-day").held
+    free = sum(row.minutes for row in half.rows if row.slack)
+    said = (
+        f"In {sum(row.hands for row in half.rows)} of the 210 minutes they type, compute or vote; {free} are"
+    )
+    assert totals["half-day"] == [210] and said in plans.read("half-day").about
     assert all(360 <= total <= 450 for total in totals["two-days"])
     assert all(90 <= total <= 120 for total in totals["eight-weeks"])
     path = plans.ROOT / "notebooks" / "instructor" / "plans" / "eight_weeks.md"
