@@ -175,6 +175,11 @@ def test_every_wrong_letter_has_its_sentence(name):
     assert sorted(exercise.slips.values()) == sorted(set(exercise.options) - {exercise.answer})
 
 
+def test_no_letter_is_a_good_guess():
+    right = [e.answer for e in EXERCISES.values() if isinstance(e, Choice) and e.prediction]
+    assert max(right.count(letter) for letter in "abc") < 0.4 * len(right)
+
+
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Open)])
 def test_an_open_answer_is_judged_by_its_writer(name):
     exercise = EXERCISES[name]
