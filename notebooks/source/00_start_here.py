@@ -94,7 +94,7 @@ hint("weighted_sum")
 r"""
 In a part such cells are called *your turn*. Most chapters have exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
 
-**"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
+**"Bold quotations"** are what people say; each is answered. A *stored run* was made beforehand.
 
 ## 5 · Rows ask, columns answer
 
@@ -115,7 +115,7 @@ heatmap(
 r"""
 ## The way from here
 
-Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) Words and letters: [glossary](glossary.ipynb).
+The core path: 01a, 02a, 02b, 03, 04, 05a, 05b, 06a, 06b, 06d, 06e, 11b, 13a, 13c. Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) Words and letters: [glossary](glossary.ipynb).
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong.
 """
