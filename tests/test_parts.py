@@ -86,7 +86,9 @@ def test_what_runs_beside_another_part_is_told_in_its_turn(stop, tmp_path, monke
     alone = [part for part in order if part not in parts.BESIDE.values()]
     assert alone == ["unit", "notebooks", "browser"]
     assert order.index("class") == 4 if stop else order.index("class") <= 1 < 2 <= order.index("simulated")
-    assert said.index("== simulated: passed") < said.index("== class: slides") < said.index("== class: passed")
+    assert (
+        said.index("== simulated: passed") < said.index("== class: slides") < said.index("== class: passed")
+    )
     assert ("words of the class" in said) == (not stop)
 
 

@@ -402,7 +402,7 @@ trained model to another function compares the logits before and after.
 
 ## To carry away
 
-In `carry/attention.py`, which 02a printed, this part's division is the line `scores = (query * d**-0.5) @ key.mT` of `attend`. It divides the query, which gives the same scores. With the scaled model's vectors it finds 53:2:
+In `carry/attention.py`, which 02a printed, the division is `scores = (query * d**-0.5) @ key.mT`. It divides the query, which gives the same scores. With the scaled model's vectors it finds 53:2:
 """
 
 # %% tags=["nbval-ignore-output"]
