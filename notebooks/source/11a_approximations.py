@@ -249,7 +249,7 @@ assert quick() or first_pair < 0.35
 
 # %% [markdown]
 r"""
-A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector, a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This training did not learn to keep sixteen apart; a longer one we did not try.
+A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector, a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This training did not keep sixteen apart; we tried no longer one.
 
 The first pair cannot know what will be asked. So let the question itself be global, and no pair. The mask opens as many cells as before.
 """
@@ -340,7 +340,7 @@ print(f"w > 2: {beyond.float().mean():.3f} of the draws, {part:.2f} of the mean"
 
 # %% [markdown]
 r"""
-Right on average. Where does the average come from? Half of it comes from draws beyond $q + k$ = 2, and of the draws only one in 44 lies there. For vectors only the part of $w$ along $q + k$ matters. Half of the mean comes from draws in which it is longer than $q + k$. With 16 numbers of size (standard deviation) 1 that is about 2.8: one draw in 430.
+Right on average. Where does the average come from? Half of it comes from draws beyond $q + k$ = 2, and of the draws only one in 44 lies there. For vectors the part of $w$ along $q + k$ counts, and half of the mean comes from draws where it is longer. With 16 numbers of size (standard deviation) 1 that is about 2.8: one draw in 430.
 
 Now whole outputs: how far off are they? The error's length is divided by the length of softmax's outputs. The last column takes the plain mean of all values instead, which reads no query and no key.
 """
