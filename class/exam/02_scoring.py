@@ -24,7 +24,7 @@ def exam_attend(
 
 
 def _case(seed: int, lengths: list[int], n: int, d: tuple[int, int], drawn: Draw = drawn) -> Case:
-    b, m = len(lengths), max(lengths) + seed % 2
+    b, m = len(lengths), max(lengths)
     real = torch.arange(m) < torch.tensor(lengths)[:, None]
     value = drawn(seed + 2, b, m, d[1]) + 50 * ~real[..., None]
     return {
@@ -52,10 +52,10 @@ CODE = {
     "exam_attend": Code(
         solution=exam_attend,
         cases=(
-            lambda: [_case(4, [3], 2, (3, 2))],
-            lambda: [_case(6, [4, 2], 3, (4, 2))],
-            lambda: [_case(9, [2, 5, 3], 4, (5, 3))],
+            lambda: [_case(4, [3], 2, (1, 2))],
+            lambda: [_case(7, [4, 2], 3, (1, 2))],
+            lambda: [_case(10, [5, 5], 4, (6, 3))],
         ),
-        hidden=lambda drawn: [_case(11, [7, 3], 5, (7, 2), drawn)],
+        hidden=lambda drawn: [_case(13, [7, 7, 7], 5, (8, 2), drawn)],
     ),
 }

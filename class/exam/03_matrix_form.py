@@ -51,10 +51,10 @@ CODE = {
     "exam_weights": Code(
         solution=exam_weights,
         cases=(
-            lambda: [_case(1, [3], 3, 2)],
-            lambda: [_case(3, [4, 2], 4, 4)],
-            lambda: [_case(5, [5, 3, 7], 7, 3)],
+            lambda: [_case(1, [3], 3, 1)],
+            lambda: [_case(3, [4, 2], 4, 1)],
+            lambda: [_case(5, [7, 7, 7], 7, 3)],
         ),
-        hidden=lambda drawn: [_case(7, [11, 5], 11, 5, drawn)],
+        hidden=lambda drawn: [_case(7, [11, 11], 11, 5, drawn)],
     ),
 }

@@ -35,7 +35,6 @@ CODE = {
         solution=exam_exchange,
         cases=(
             lambda: [_case(1, (1, 1, 3, 3), 0, 0, 2)],
-            lambda: [_case(2, (1, 2, 3, 4), 1, 1, 2)],
             lambda: [_case(3, (3, 4, 5, 7), 2, 4, 1)],
         ),
         hidden=lambda drawn: [_case(4, (2, 3, 5, 11), 1, 2, 0, drawn)],

@@ -37,7 +37,7 @@ CODE = {
     "exam_diagonals": Code(
         solution=exam_diagonals,
         cases=(
-            lambda: [{"scores": torch.tensor([[5.0, 9.0], [-4.0, 2.0]])}],
+            lambda: [{"scores": torch.tensor([[5.0, 9.0], [-4.0, 8.0]])}],
             lambda: [{"scores": _striped(4)}],
             lambda: [{"scores": drawn(3, 7, 7)}],
         ),

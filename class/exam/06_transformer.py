@@ -28,6 +28,12 @@ def _case(seed: int, lengths: list[int], v: int, drawn: Draw = drawn) -> Case:
     return {"logits": drawn(seed, b, n, v), "tokens": tokens, "real": real}
 
 
+def _sure(seed: int, lengths: list[int], v: int) -> Case:
+    case = _case(seed, lengths, v)
+    said, asked = case["tokens"].roll(-1, 1), case["real"].roll(-1, 1)
+    return {**case, "logits": 50.0 * F.one_hot(torch.where(asked, said, (said + 1) % v), v)}
+
+
 def _pre_norm(draw: random.Random) -> dict[str, Any]:
     x, y = sorted(draw.sample(range(2, 12), 2))
     return {"x": x, "y": y, "k": draw.choice([2, 3, 4, 5, 6])}
@@ -45,10 +51,10 @@ CODE = {
     "exam_bits": Code(
         solution=exam_bits,
         cases=(
-            lambda: [_case(1, [3], 4)],
-            lambda: [_case(3, [5, 2], 4)],
-            lambda: [_case(5, [4, 7, 3], 11)],
+            lambda: [_sure(1, [5], 4)],
+            lambda: [_sure(3, [7, 3], 5)],
+            lambda: [_case(5, [7, 7, 7], 11)],
         ),
-        hidden=lambda drawn: [_case(7, [13, 5], 17, drawn)],
+        hidden=lambda drawn: [_case(7, [13, 13], 17, drawn)],
     ),
 }

@@ -115,7 +115,7 @@ torch.Tensor.max = lambda self, *given: torch.tensor(0.0)
 
 
 EXAM = {"exam_computed": 2, "exam_score": 4, "exam_moved": 2, "exam_weights": 4, "exam_changes": 0}
-# One of three steps: padding is seen.
+# Two of three steps: padding is seen.
 WRONG_EXAM = {
     "exam_weights": (
         """
@@ -479,7 +479,7 @@ def test_a_neighbours_numbers_earn_nothing_and_are_shown_to_a_person(unaided):
 
 def test_unaided_feedback_names_the_slip_and_whose_numbers_they_were(unaided):
     text, copied = (page(unaided.path, student, MATRIX) for student in ("wrong", "copy"))
-    assert "exam_weights: 1.33 of 4 points, 1 of 3 steps right" in text and "padding is not hidden" in text
+    assert "exam_weights: 2.67 of 4 points, 2 of 3 steps right" in text and "padding is not hidden" in text
     assert "1 · What is computed?: waits for your instructor" in copied
     assert "right with the numbers of 'ada', and handed in by 'copy'" in copied
     for student in ("wrong", "ada"):
