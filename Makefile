@@ -67,7 +67,7 @@ collect: $(TEACH)  ## take in what the class server's students have done of an a
 	@$(TEACHER) -m lesson_lib collect $(ARGS)
 
 class-report: $(TEACH)  ## a page on what the class has done, of learners who ran export_progress() on the hub
-	@mkdir -p build && $(TEACHER) -m lesson_lib report class/data/homes --to build/class_report.html
+	@mkdir -p build && $(TEACHER) -m lesson_lib report class/data/homes --to build/class_report.html $(ARGS)
 
 # The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
 test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)) $(SITE))  ## everything: unit tests, doctests, import rules, notebooks, browser, class kit

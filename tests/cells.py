@@ -1,17 +1,26 @@
-"""Cells of a notebook in a fork of this process, which has torch and the library: no kernel, which takes four
-seconds to start."""
+"""Cells of a notebook in a fork of this process, which has torch and what else notebooks import: no kernel,
+which takes four seconds to start."""
 
 import ast
 import os
 import pickle
+import symtable
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
+import ipywidgets
+import matplotlib.pyplot
+import sympy
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
 from lesson_lib.checks import engine
 from lesson_lib.cli.sources import ROOT
+
+LOADED = ipywidgets, matplotlib.pyplot, sympy  # once, and not in every fork
 
 SETTLED = {"LESSON_BUILD": "1", "LESSON_DEVICE": "cpu", "LESSON_PROGRESS": "off", "LESSON_STEPS": "quick"}
 
@@ -46,9 +55,6 @@ def run(cells: Sequence[str], folder: Path = ROOT / "notebooks") -> list[str]:
 
 def _here(cells: Sequence[str]) -> tuple[list[str], str]:
     """What the cells show, and the error of the one that ends with one."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.utils.capture import capture_output
-
     texts = []
     try:
         shell = InteractiveShell.instance()
@@ -65,16 +71,14 @@ def _here(cells: Sequence[str]) -> tuple[list[str], str]:
 
 
 def needed(cells: Sequence[str], wanted: Sequence[int]) -> list[int]:
-    """The positions of the wanted cells, of the later ones that use what those define, and of all earlier
-    ones that these stand on: those that bind a name which they read.
+    """The positions of the wanted cells, and of all earlier ones that these stand on: those that bind a name
+    which they read.
 
-    >>> needed(["import a", "x = a.b", "long = x * 2", "def f(): return x", "print(long)", "f()"], [3])
-    [0, 1, 3, 5]
+    >>> needed(["import a", "x = a.b", "long = x * 2", "def f(): return x", "print(long)"], [3])
+    [0, 1, 3]
     """
-    trees = [ast.parse(plain(source)) for source in cells]
-    binds, reads = zip(*map(_names, trees), strict=True)
-    own = {node.name for i in wanted for node in trees[i].body if isinstance(node, ast.FunctionDef)}
-    kept = set(wanted) | {i for i in range(min(wanted, default=0), len(cells)) if own & reads[i]}
+    binds, reads = zip(*(_names(plain(source)) for source in cells), strict=True)
+    kept = set(wanted)
     for i in sorted(range(len(cells)), reverse=True):
         if i not in kept and any(binds[i] & reads[j] for j in kept if j > i):
             kept.add(i)
@@ -85,18 +89,21 @@ def plain(source: str) -> str:
     return "\n".join(line for line in source.splitlines() if not line.startswith(("%", "!")))
 
 
-def _names(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """The names that a cell binds, or changes in place by a method or an index; and those that it reads."""
-    binds, reads = set(), set()
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """The names that a cell binds, or changes in place by a method or an index; and those of the notebook
+    that it or its functions read."""
+    tree, table = ast.parse(source), symtable.symtable(source, "a cell", "exec")
+    binds = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (reads if isinstance(node.ctx, ast.Load) else binds).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            binds.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                star = alias.name == "*" and import_module(node.module).__all__
-                binds |= set(star or [(alias.asname or alias.name).split(".")[0]])
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            binds |= set(import_module(node.module).__all__)
         elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             binds |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    return binds, reads
+    return binds, {s.get_name() for s in table.get_symbols() if s.is_referenced()} | set(global_names(table))
+
+
+def global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    """Names of the notebook that functions and comprehensions in this scope read."""
+    for inner in table.get_children():
+        yield from (s.get_name() for s in inner.get_symbols() if s.is_global() and s.is_referenced())
+        yield from global_names(inner)

@@ -28,7 +28,7 @@ def _same_start(request):
     """Tensors are made on the lessons' device, from the same seed, in every test; on the CPU, where it is
     marked so. No test leaves an answer that runs on."""
     by_default(None if request.node.get_closest_marker("on_cpu") else device())
-    torch.manual_seed(0)
+    (torch.manual_seed if device().type != "cpu" else torch.default_generator.manual_seed)(0)
     yield
     by_default(None)
     assert not judging(wait=5), "an answer is still judged: it would slow down every later test"

@@ -66,15 +66,15 @@ def test_a_command_tells_its_code_its_words_and_the_processors_seconds(tmp_path)
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_the_class_runs_beside_the_unit_tests_and_is_told_at_the_end(stop, tmp_path, monkeypatch, capsys):
+def test_what_runs_beside_another_part_is_told_in_its_turn(stop, tmp_path, monkeypatch, capsys):
     begun, order = threading.Event(), []
 
     def run(part, folder, *, printed=None, **options):
         order.append(part)
+        if printed:
+            printed.write_text(f"words of the {part}\n", encoding="utf-8")
         if part == "class":
             begun.set()
-            if printed:
-                printed.write_text("words of the class\n", encoding="utf-8")
         elif part == "unit" and not stop:
             assert begun.wait(20)  # it does not end before the class has begun
         return parts.PartResult(0, Counter(passed=1))
@@ -83,10 +83,10 @@ def test_the_class_runs_beside_the_unit_tests_and_is_told_at_the_end(stop, tmp_p
     monkeypatch.setattr(parts, "why_not", lambda part: "")
     assert parts.main([], reports=tmp_path, stop=stop) == 0
     said = capsys.readouterr().out
-    alone = [part for part in order if part != "class"]
-    assert alone == ["unit", "notebooks", "simulated", "browser"]
-    assert order.index("class") == 4 if stop else order.index("class") <= 1
-    assert said.index("== browser: passed") < said.index("== class: slides") < said.index("== class: passed")
+    alone = [part for part in order if part not in parts.BESIDE.values()]
+    assert alone == ["unit", "notebooks", "browser"]
+    assert order.index("class") == 4 if stop else order.index("class") <= 1 < 2 <= order.index("simulated")
+    assert said.index("== simulated: passed") < said.index("== class: slides") < said.index("== class: passed")
     assert ("words of the class" in said) == (not stop)
 
 

@@ -92,19 +92,23 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page(class_of_thirty) -> Page:
     learners, _ = report.read(class_of_thirty)
-    return Page(report.page(learners, folder=class_of_thirty))
+    site = class_of_thirty / "site"
+    for name in ("exercises/02_scoring", "instructor/02_scoring"):
+        (site / name).parent.mkdir(parents=True)
+        (site / f"{name}.html").touch()
+    return Page(report.page(learners, folder=class_of_thirty, site=site))
 
 
-def test_what_most_missed_comes_first_with_its_diagnosis_and_the_guide(page):
+def test_what_most_missed_comes_first_with_its_diagnosis_and_its_pages(page):
     first = page.items[0]
     slip = next(iter(EXERCISES[MISSED].slips))
     asked = " ".join(re.sub("[`*]", "", EXERCISES[MISSED].asked).split())
     assert first.startswith(asked) and MISSED in first
     assert "10 % of 30 right at first, 27 sure and wrong" in first
     assert f"27 met: “{re.sub('[`*]', '', slip)}”" in first
-    assert any(
-        address.endswith("notebooks/instructor/02_scoring.md#misconceptions") for address in page.addresses
-    )
+    section, guide = (address for address in page.addresses if "02_scoring" in address)
+    assert section.startswith("site/exercises/02_scoring.html#") and section[-1] != "#"
+    assert guide == "site/instructor/02_scoring.html#misconceptions"
 
 
 def test_each_exercise_has_a_line_and_each_learner_a_row(page):
@@ -148,8 +152,11 @@ def test_a_real_export_is_read(tmp_path, monkeypatch):
     (learner,) = report.read(tmp_path)[0]
     today = date.today().isoformat()
     assert learner.name == "me" and learner.rows[MISSED] == report.Row("later", 2, 0, False, (slip,), today)
-    assert MISSED in report.read(tmp_path, today)[0][0].rows
-    assert not report.read(tmp_path, "2999-01-01")[0][0].rows
+    assert report.lines([learner], today) and not report.lines([learner], "2999-01-01")
+    assert "1 learners have tried nothing since then" in report.page(
+        [learner], folder=tmp_path, since="2999-01-01"
+    )
+    assert "0 learners have tried nothing since then" in report.page([learner], folder=tmp_path, since=today)
     assert report.main(tmp_path, since="yesterday") == 1
 
 

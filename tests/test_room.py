@@ -12,7 +12,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "notebooks" / "instructor"
 PARTS = {kinds.number_of(name) for name in kinds.built(plans.ROOT, ("part", "page")) if kinds.number_of(name)}
 FORMS = {form: (FOLDER / "assessment" / f"test_{form}.md").read_text(encoding="utf-8") for form in "ab"}
 KEY = (FOLDER / "assessment" / "test_key.md").read_text(encoding="utf-8")
-ITEMS = (FOLDER / "assessment" / "twelve_items.md").read_text(encoding="utf-8")
 FAQ = (FOLDER / "faq.md").read_text(encoding="utf-8")
 HEAD = """
 import torch
@@ -52,23 +51,11 @@ def test_both_forms_have_the_same_tasks_and_the_key_has_each():
     assert points == asked
 
 
-@pytest.mark.parametrize("page", ["assessment/test_key.md", "assessment/twelve_items.md"])
-def test_what_a_key_computes_holds(page):
-    found = blocks((FOLDER / page).read_text(encoding="utf-8").partition("## What each item asks")[2] or KEY)
+def test_what_the_key_computes_holds():
+    found = blocks(KEY)
     assert found
     for text in found:
         exec(text, {})
-
-
-def test_there_are_twelve_items_of_four_options_and_every_part_that_treats_them_exists():
-    sheet, _, rest = ITEMS.partition("## What each item asks")
-    items = re.split(r"^\*\*(\d+)\.\*\*", sheet, flags=re.M)[1:]
-    assert items[::2] == [str(n) for n in range(1, 13)]
-    assert all(re.findall(r"^- ([a-z])\) \S", text, flags=re.M) == list("abcd") for text in items[1::2])
-    table = re.findall(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|$", rest, flags=re.M)
-    assert [number for number, _ in table][:12] == items[::2]
-    named = {part for _, told in table[:12] for part in re.findall(r"\b\d\d[a-z]?\b", told)}
-    assert named <= PARTS
 
 
 def answers() -> dict[str, dict[str, str]]:

@@ -104,8 +104,8 @@ TURNS = [
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a fork; the systems with one say it for all")
 @pytest.mark.parametrize("target", TURNS, ids=lambda target: target.name)
-def test_every_turn_of_the_course_is_solved_by_its_solution_and_what_uses_it_runs_on(target):
-    """Of the part, what those cells stand on, and the later ones that use the learner's function."""
+def test_every_turn_of_the_course_is_solved_by_its_solution(target):
+    """Of the part, those cells and what they stand on; what comes later runs in nbval."""
     code = [cell for cell in sources.read_source(target, solved=True).cells if cell.cell_type == "code"]
     turns = [
         i

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lesson_lib.cli import chromium, plans
+from lesson_lib.cli import chromium, course, plans
 from lesson_lib.cli.plans import Plan, Session
 from lesson_lib.cli.slides import SlidesError, copy_assets
 from lesson_lib.places import ROOT
@@ -89,15 +89,21 @@ def of_session(name: str, number: int) -> tuple[dict[str, str], dict[str, str]]:
         raise ValueError(f"{plan.name} has {len(plan.held)} sessions; there is no session {number}")
     held = plan.held[number - 1]
     cards, tickets = read("cards"), read("exit_tickets")
-    sheets = {"letters": f"# Cards to vote with\n\n{LETTERS}", "colours": f"# For the screen\n\n{COLOURS}"}
-    keys = {}
+    sheets, keys = {}, {}
+    if any(row.starred for row in held.rows):
+        sheets["letters"] = f"# Cards to vote with\n\n{LETTERS}"
+    sheets["colours"] = f"# For the screen\n\n{COLOURS}"
     if any("worksheet.md" in row.what for row in held.rows):
         *parts, keys["worksheet_key"] = read("worksheet").split(CUT)
         sheets["worksheet"] = CUT.join(parts)
-    taught = {row.lesson for row in held.rows}
+    taught = {row.lesson for session in plan.held[:number] for row in session.rows}
     rows = [row for row in re.findall(r"^\| \*\*[ES]\d.*$", cards, re.M) if _fits(row, taught)]
+    early = [
+        answer for answer in re.findall(r"^- \*\*E\d\.\*\* .*$", cards, re.M) if answer[4:6] in "".join(rows)
+    ]
     sheets["cards"] = "# Cards: early, and stuck\n\n| | |\n|---|---|\n" + "\n".join(rows)
-    keys["cards_key"] = "## " + cards.split("## ")[-1]
+    if early:
+        keys["cards_key"] = "## Answers to the early cards\n\n" + "\n".join(early)
     title = _ticket(plan, held)
     if found := re.search(rf"^### {re.escape(title)}\n(.*?)(?=^###|^<div)", tickets, re.M | re.S):
         sheets["tickets"] = f"# {title}: tickets, to cut\n" + 4 * found[1]
@@ -124,13 +130,15 @@ def _ticket(plan: Plan, held: Session) -> str:
 def _syllabus(plan: Plan) -> str:
     """For students: what is done at home after each session; '' where a plan has no homework."""
     home = [session for session in plan.sessions if session.home and not session.optional]
-    if not home:
-        return ""
-    rows = ""
+    titles = {lesson.number: f"**{lesson.number} {lesson.title}**, " for lesson in course.lessons()}
+    text = f"# {plan.title}: at home\n"
     for session in home:
-        parts = ", ".join(dict.fromkeys(row.lesson for row in session.rows if row.lesson))
-        rows += f"| {session.title.partition(' · ')[0]} | {parts} | {session.together} min |\n"
-    return f"# {plan.title}: at home\n\n| after | notebooks | about |\n|---|---|---|\n{rows}"
+        text += f"\n## {session.title}, {session.together} minutes\n\n"
+        text += "| about | what | sections | exercises |\n|---|---|---|---|\n"
+        for row in session.rows:
+            what = f"{titles.get(row.lesson, '')}{row.what}"
+            text += f"| {row.minutes} | {what} | {', '.join(row.sections)} | {', '.join(row.exercises)} |\n"
+    return text if home else ""
 
 
 def known() -> dict[str, Path]:

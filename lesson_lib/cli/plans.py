@@ -19,7 +19,7 @@ OPENING = "Opening"
 @dataclass(frozen=True)
 class Row:
     """A stretch of a session, or of homework: `lesson` is a part's number, such as 02a, or ''; `hands` are
-    the minutes in which everybody writes."""
+    the minutes in which everybody types, computes on paper, or votes and talks to a neighbour."""
 
     what: str
     minutes: int
@@ -43,20 +43,19 @@ class Row:
 
 @dataclass
 class Session:
-    """One table of a plan: a session in class, or what is done at home after it. A heading that begins with
-    "Instead" has what may take the place of a part of the session before it, one with "In the evening" what
-    nobody must do."""
+    """One table of a plan: a session in class, or what is done at home after it; below a heading that begins
+    with "In the evening" what nobody must do. `late`: what falls when it gets late."""
 
     title: str
     rows: list[Row]
     together: int
     home: bool = False
-    instead: bool = False
+    late: str = ""
 
     @property
     def optional(self) -> bool:
         """Whether a later session may not count on it."""
-        return self.instead or self.title.startswith("In the evening")
+        return self.title.startswith("In the evening")
 
 
 @dataclass
@@ -74,7 +73,7 @@ class Plan:
     @property
     def held(self) -> list[Session]:
         """The sessions in class."""
-        return [session for session in self.sessions if not session.home and not session.instead]
+        return [session for session in self.sessions if not session.home]
 
 
 def names(root: Path = ROOT) -> list[str]:
@@ -113,6 +112,8 @@ def parsed(name: str, text: str) -> Plan:
             plan.about = " ".join(block.split())
         if said := re.match(r"\*\*Say first\.\*\*(.+)", block.strip(), re.S):
             plan.first = " ".join(said[1].split())
+        if block.startswith("Late") and plan.sessions:
+            plan.sessions[-1].late = " ".join(block.split())
         lines = [line for line in block.strip().splitlines() if line.startswith("|")]
         if len(lines) < 3:
             continue
@@ -143,8 +144,7 @@ def _session(title: str, header: tuple[str, ...], rows: list[list[str]]) -> Sess
         *made, last = [row(cells) for cells in rows]
     except (ValueError, KeyError) as error:
         raise ValueError(f"{title}: a row is not in the form ({error})") from None
-    instead = title.startswith("Instead")
-    return Session(title, made, last.minutes, home=header == AT_HOME and not instead, instead=instead)
+    return Session(title, made, last.minutes, home=header == AT_HOME)
 
 
 def sections_of(notebook: NotebookNode) -> dict[str, list[NotebookNode]]:

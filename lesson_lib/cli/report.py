@@ -14,7 +14,7 @@ from pathlib import Path
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.export import FIRST, HEADER
-from lesson_lib.cli import kinds
+from lesson_lib.cli import kinds, plans
 from lesson_lib.places import ROOT
 
 HERE = Path(__file__).parent
@@ -93,7 +93,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--since",
         default="",
         metavar="DAY",
-        help="only what was last tried on that day (2026-11-20) or later",
+        help="treat only what was last tried on that day (2026-11-20) or later",
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help="default: FOLDER/report.html")
 
@@ -104,13 +104,13 @@ def main(folder: Path, *, since: str = "", to: Path | None = None) -> int:
     try:
         if since:
             date.fromisoformat(since)
-        learners, problems = read(folder, since)
+        learners, problems = read(folder)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     to = to or folder / "report.html"
     try:
-        to.write_text(page(learners, folder=to.parent), encoding="utf-8")
+        to.write_text(page(learners, folder=to.parent, since=since), encoding="utf-8")
     except OSError as error:
         print(f"{to} cannot be written ({error.strerror}); choose another file with --to", file=sys.stderr)
         return 1
@@ -120,9 +120,9 @@ def main(folder: Path, *, since: str = "", to: Path | None = None) -> int:
     return 0
 
 
-def read(folder: Path, since: str = "") -> tuple[list[Learner], list[str]]:
+def read(folder: Path) -> tuple[list[Learner], list[str]]:
     """The learners of a folder, one for each export in it or below, and a sentence for each file that is
-    none; with `since`, what was last tried on that day or later. Raises ValueError where no file is one."""
+    none. Raises ValueError where no file is one."""
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; give the one in which the files of export_progress() lie")
     learners, problems, others = [], [], 0
@@ -134,7 +134,6 @@ def read(folder: Path, since: str = "") -> tuple[list[Learner], list[str]]:
         except (ValueError, csv.Error, OSError):
             others += 1  # not ours, as any folder may hold some
         else:
-            learner.rows = {name: row for name, row in learner.rows.items() if row.day >= since}
             learners.append(learner)
     if not learners:
         reason = f": {problems[0]}" if problems else ""
@@ -172,12 +171,13 @@ def _row(row: dict[str, str], exercise: Exercise) -> Row:
     return Row(state, attempts, hints, row["sure"] == "yes", met, row["day"])
 
 
-def lines(learners: Sequence[Learner]) -> list[Line]:
-    """A line for each exercise that anybody has tried, in the course's order."""
+def lines(learners: Sequence[Learner], since: str = "") -> list[Line]:
+    """A line for each exercise that anybody has tried, `since` a day or ever, in the course's order."""
     result = []
     for notebook, asked in lessons().items():
         for exercise in asked:
-            rows = [learner.rows[exercise.name] for learner in learners if exercise.name in learner.rows]
+            found = [learner.rows[exercise.name] for learner in learners if exercise.name in learner.rows]
+            rows = [row for row in found if row.day >= since]
             met = Counter(slip for row in rows for slip in row.diagnoses)
             states = Counter(row.state for row in rows)
             tried = sum(row.state != "open" for row in rows)
@@ -212,21 +212,36 @@ def to_treat(every: Sequence[Line]) -> list[Line]:
     return sorted(able, key=lambda line: (line.rate, -line.named))[:TREAT]
 
 
-def guide_of(notebook: str, root: Path = ROOT) -> Path | None:
-    """The instructor's file of a notebook's chapter."""
-    guides = sorted((root / "notebooks" / "instructor").glob(f"{kinds.chapter_of(notebook) or 'none'}_*.md"))
-    return guides[0] if guides else None
+def links_of(line: Line, site: Path) -> dict[str, str]:
+    """Words -> where they lead in the built site: the section that asks, and the guide's treatment; none
+    where `make site` has not been run."""
+    import nbformat
+
+    path = ROOT / "notebooks" / f"{line.notebook}.ipynb"
+    found = plans.sections_of(nbformat.read(path, 4)) if path.exists() else {}
+    asks = (h for h, under in found.items() if any(f'"{line.exercise.name}"' in c.source for c in under))
+    at = re.sub(r"[^a-z0-9]+", "-", next(asks, plans.OPENING).lower()).strip("-").lstrip("-0123456789")
+    pages = [("the section", site / f"{line.notebook}.html", at)]
+    guides = (site / "instructor").glob(f"{kinds.chapter_of(line.notebook) or 'none'}_*.html")
+    pages += [("how to treat it", guide, "misconceptions") for guide in guides]
+    return {words: f"{page}#{anchor}" for words, page, anchor in pages if page.exists()}
 
 
-def page(learners: Sequence[Learner], *, folder: Path) -> str:
-    """The page; links lead from `folder` to the guide."""
+def page(
+    learners: Sequence[Learner], *, folder: Path, since: str = "", site: Path = ROOT / "build" / "site"
+) -> str:
+    """The page; links lead from `folder` to the built site."""
     import jinja2
 
-    every = lines(learners)
-    links = {}
-    for line in every:
-        guide = guide_of(line.notebook)
-        links[line.notebook] = os.path.relpath(guide, folder.resolve()) + "#misconceptions" if guide else ""
+    every = lines(learners, since)
+    treat = to_treat(every)
+    links = {
+        line.exercise.name: {
+            w: os.path.relpath(at, folder.resolve()) for w, at in links_of(line, site).items()
+        }
+        for line in treat
+    }
+    idle = sum(all(not row.day or row.day < since for row in one.rows.values()) for one in learners)
     chapters: dict[str, list[Line]] = {}
     for line in every:
         chapters.setdefault(kinds.chapter_of(line.notebook) or line.notebook, []).append(line)
@@ -236,7 +251,9 @@ def page(learners: Sequence[Learner], *, folder: Path) -> str:
         learners=learners,
         lines=every,
         parts=parts(learners),
-        treat=to_treat(every),
+        treat=treat,
+        since=since,
+        idle=idle,
         chapters=chapters,
         links=links,
         signs=SIGNS,

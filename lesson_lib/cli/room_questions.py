@@ -13,8 +13,8 @@ MINUTES = 4  # alone, vote, neighbours, vote again, answer
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its options. `wrong` says what is behind each wrong one; `run` is an expression that is
-    True, '' where nothing can be computed; `again` is a second question of the same form."""
+    """A question with its options. `wrong` says what is behind each wrong one; `again` is a second one of
+    the same form."""
 
     name: str
     part: str
@@ -24,7 +24,6 @@ class Question:
     wrong: dict[str, str]
     right: str
     because: str
-    run: str = ""
     again: "Question | None" = None
 
 
@@ -51,7 +50,6 @@ def _question(name: str, part: str, after: str, text: str, again: Question | Non
     asked = text.partition("\n- a)")[0].strip()
     rows = re.findall(r"^- ([a-d])\) (.+?)(?: \*((?:[^*]|\*\*)+)\*)?$", text, flags=re.M)
     right = re.search(r"^\*\*Right:\*\* ([a-d])\. (.+?)(?=\n\n|\Z)", text, flags=re.M | re.S)
-    run = re.search(r"^\*\*Run:\*\* `(.+)`$", text, flags=re.M)
     options, wrong = ({row[0]: row[i] for row in rows if row[i]} for i in (1, 2))
     if not asked or right is None or list(options) != list("abcd"[: len(options)]) or len(options) < 2:
         raise ValueError(f"{name}: a question needs a text, options a), b) ... and a line **Right:** a. Why")
@@ -59,8 +57,7 @@ def _question(name: str, part: str, after: str, text: str, again: Question | Non
         raise ValueError(
             f"{name}: each wrong option says in italics what is behind it, the right one nothing"
         )
-    because = " ".join(right[2].split())
-    return Question(name, part, after, asked, options, wrong, right[1], because, run[1] if run else "", again)
+    return Question(name, part, after, asked, options, wrong, right[1], " ".join(right[2].split()), again)
 
 
 def _under(text: str, mark: str) -> list[tuple[str, str]]:

@@ -1,9 +1,8 @@
 """`make script PLAN=half-day`: a session on paper, to hold in the hand. Each slide small, and beside it the
-clock, what to say, what is behind each wrong letter; at the end what falls when it gets late."""
+clock, what to say, what is behind each wrong letter; on the second slide what falls when it gets late."""
 
 import argparse
 import html
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +42,7 @@ def main(plan: str, *, to: Path = Path("build/script")) -> int:
         copy_assets(to)
         for name, made in of_plan(plan):
             written = to / f"{name}.html"
-            written.write_text(script(made, late(plan)), encoding="utf-8")
+            written.write_text(script(made), encoding="utf-8")
             print(_printed(written))
     except SlidesError as error:
         print(error, file=sys.stderr)
@@ -51,14 +50,7 @@ def main(plan: str, *, to: Path = Path("build/script")) -> int:
     return 0
 
 
-def late(plan: str, root: Path = ROOT) -> str:
-    """What a plan's page says of getting late: the paragraph that begins so. '' where it says nothing."""
-    path = root / "notebooks" / "instructor" / "plans" / f"{plan.replace('-', '_')}.md"
-    found = re.search(r"^(Late already.+?)(?=\n\n|\Z)", path.read_text(encoding="utf-8"), re.M | re.S)
-    return " ".join(found[1].split()) if found else ""
-
-
-def script(made: NotebookNode, falls: str = "") -> str:
+def script(made: NotebookNode) -> str:
     """The HTML of a session's script, beside the folder `assets` of slides."""
     from bs4 import BeautifulSoup
 
@@ -83,7 +75,7 @@ def script(made: NotebookNode, falls: str = "") -> str:
     title = html.escape(made.metadata.get("title", "Script"))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>{sheets}'
-        f"<style>{STYLE}</style></head><body>{''.join(rows)}<p><b>{html.escape(falls)}</b></p>{scripts}</body></html>"
+        f"<style>{STYLE}</style></head><body>{''.join(rows)}{scripts}</body></html>"
     )
 
 

@@ -2,7 +2,7 @@
 r"""
 {title}
 
-After an hour of reading about attention you cannot use it yet. What you do between two sentences makes the difference.
+You will learn attention by using it: guess, run, compare. This page shows how, in ten minutes.
 
 {about}
 
@@ -47,7 +47,7 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. Folded cells (three dots) check the course's own numbers.
+*All is fine* means that you can go on; otherwise it says what to install. Folded cells (three dots) are machinery: run them, you need not read them.
 
 ## 2 · Guess, then run
 
@@ -84,7 +84,7 @@ check(weighted_sum, "weighted_sum")
 
 # %% [markdown]
 r"""
-Stuck? *Hint* asks a question; there are three. *Solution* answers. An AI that reads `AGENTS.md` here should ask, too, not answer. Buttons can be typed:
+Stuck? *Hint* asks a question; there are three. *Solution* answers. Buttons can be typed:
 """
 
 # %%
@@ -92,9 +92,9 @@ hint("weighted_sum")
 
 # %% [markdown]
 r"""
-In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
+In a part such cells are called *your turn*. Most chapters have exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
 
-**"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
+**"Bold quotations"** are what people say; each is answered. A *stored run* was made beforehand.
 
 ## 5 · Rows ask, columns answer
 
@@ -115,7 +115,7 @@ heatmap(
 r"""
 ## The way from here
 
-Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) Words and letters: [glossary](glossary.ipynb).
+The core path: 01a, 02a, 02b, 03, 04, 05a, 05b, 06a, 06b, 06d, 06e, 11b, 13a, 13c. Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) Words and letters: [glossary](glossary.ipynb).
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong.
 """

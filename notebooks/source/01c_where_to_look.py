@@ -274,7 +274,7 @@ figures.stored_small_batches()
 
 # %% [markdown]
 r"""
-The third and fourth row: learned places have .34, and random ones .51. So learned places are *worse* than random ones. **"Batches of 20 are too small for so noisy an estimate."** So we thought, until we trained longer. The last two rows have batches of 20 as well, and 15,360 steps, so as many canvases as the large batches: now learned places reach .96, and random ones .86. Both beat the large batches, since as many canvases make nearly thirteen times as many steps. So "they cannot" was wrong, and "not yet" was right (01b). We suspect that the noise must first average out over many steps.
+The third and fourth row: learned places have .34, and random ones .51. So learned places are *worse* than random ones. **"Batches of 20 are too small for so noisy an estimate."** So we thought, until we trained longer. The last two rows have batches of 20 as well, and 15,360 steps, so as many canvases as the large batches: now learned places reach .96, and random ones .86. Both beat the large batches: as many canvases make nearly thirteen times as many steps. So "they cannot" was wrong, and "not yet" was right (01b). We suspect that the noise must first average out over many steps.
 
 ## In real work
 

@@ -276,7 +276,7 @@ figures.pushes(push)
 r"""
 In the plain model the right key gets a push stronger than ‹.001› (right of the dotted line) in «6» % of the lists. In the scaled model it is stronger than ‹.001› in «93» %.
 
-A push in a few lists may be enough for a symbol, since its key is the same in all lists.
+A symbol has one key for all lists, so a strong push in a few of them may be enough.
 
 Which symbols can the plain model learn? The right key is the asked symbol's own key, and the score of a query with its own key is the same in every list. If this score happens to start high, the right key has weight and is pushed; if it starts low, it is not. So we order the
 symbols by this first score, and compare the 20 highest with the 20 lowest:
@@ -402,20 +402,12 @@ trained model to another function compares the logits before and after.
 
 ## To carry away
 
-In `carry/attention.py`, the line `scores =` of `attend` holds this part's division:
-"""
-
-# %%
-from carry import attention as carried
-
-show_source(carried.attend)
-
-# %% [markdown]
-r"""
-It divides the query, which gives the same scores. With the scaled model's vectors it finds 53:2:
+In `carry/attention.py`, which 02a printed, this part's division is the line `scores = (query * d**-0.5) @ key.mT` of `attend`. It divides the query, which gives the same scores. With the scaled model's vectors it finds 53:2:
 """
 
 # %% tags=["nbval-ignore-output"]
+from carry import attention as carried
+
 with torch.no_grad():
     output, weights = carried.attend(
         scaled.query(asked[:1]), scaled.key(symbols[0]), scaled.value(answers[0])

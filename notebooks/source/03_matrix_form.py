@@ -210,7 +210,7 @@ assert torch.equal(layer.w_v[8:].argmax(-1), torch.arange(5))
 
 # %% [markdown]
 r"""
-There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. Partners have entries above 20, and no entry of the other three blocks is larger than 4 in size. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
+There is the secret. In the block guest with guest, the brightest cell of row 0 stands in column 3: guest 0 looks for guest 3. The printed line *looks for* gives the brightest column of each row, and these are the partners in the right picture. Partners have entries above 20; those of the other three blocks are near 0. **Whom a token looks for stands in $W_q W_k^\top$.** (Reading is so easy only because a token is two 1s: each row of $M$ belongs to one guest or one card.)
 
 The third matrix, $W_v$, says what is passed on. Its last five rows belong to the cards. The last printed line gives the column of the largest entry in each: card 0 raises logit 0 most, card 1 logit 1, and so on.
 

@@ -112,7 +112,7 @@ warm_up()
 predict("dog_in_both")
 
 # %%
-layer = MultiHeadAttention(d_model=16, n_heads=4)  # of part 04, with random matrices
+layer = MultiHeadAttention(d_model=16, n_heads=4)  # your MultiHead of 04; its results have names
 dog, bites, man = 3 * torch.randn(3, 16)
 one, other = torch.stack([dog, bites, man]), torch.stack([man, bites, dog])
 outputs, of_other = layer(one, one, one).output, layer(other, other, other).output
@@ -362,7 +362,7 @@ for name, (first, last) in ways.items():
 
 # %% [markdown]
 r"""
-Codes make the two dogs differ. So does a causal mask: whether a pair of words has a score now depends on their positions, so reason 2 fails. A causal model can therefore infer some order without codes (05c comes back to this). Attention without either reads the digit right, and the sentence wrong.
+Codes make the two dogs differ. So does a causal mask: whether a pair of words has a score now depends on their positions, so reason 2 fails. A causal model can therefore infer some order without codes. Attention without either reads the digit right, and the sentence wrong.
 
 **To remember.** Attention without a causal mask knows what its tokens are, not where they stand. For a set this is right; a text needs codes, or at least a causal mask.
 

@@ -232,7 +232,7 @@ from carry import positions as carried
 x = torch.randn(7, 4)
 first_pair = carried.rotary(x)[:, :2]  # its frequency is 1
 torch.testing.assert_close(first_pair, yours("turn_rows")(x[:, :2], 1.0))
-show_source(carried.frequencies, carried.rotary)
+show_source(carried.rotary)  # frequencies() is that of 05a
 
 # %%
 predict("same_words")

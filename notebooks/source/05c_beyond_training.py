@@ -287,7 +287,7 @@ print(f"of the wrong answers {same[wrong].float().mean():.0%} name the symbol 22
 r"""
 To clocks 0 and 1 the key 22 back looks like the key 3 back. Clock 2 tells them apart: in 19 tokens it turns by 1.9 radians, if it is not slowed.
 
-The latest wins must tell early from late. Within 32 tokens clock 2 goes half round, so each of its angles means one distance, and training could make use of it. Within 128 it goes round twice, and clock 3 more than half round: then one angle means several distances, and misleads.
+The latest wins must tell early from late. Within 32 tokens clock 2 goes half round, so each of its angles means one distance, and training could make use of it. Within 128 it goes round twice, so one angle stands for several distances; and clock 3 reaches angles that training never met. Both mislead.
 
 Can a rule choose the clocks without knowing the task? Leave those that went round within the trained length, and slow the others. We call this *by parts*. (YaRN, Peng et al. 2023, slows the clocks in between partly.)
 """

@@ -109,7 +109,7 @@ explorer
 
 # %% [markdown]
 r"""
-Nearly all of this query's weight, in head 0 of layer 2, lies on the *a* of *mars*. Nobody told the machine where a month stands, nor in which language.
+Nearly all of this query's weight lies on the *a* of *mars*. (The explorer counts layers from 1, heads from 0.) Nobody told the machine where a month stands.
 
 ## 1 · From characters to logits
 

@@ -249,7 +249,7 @@ predict("blind_one_head")
 
 # %% [markdown]
 r"""
-Inside `with model_of.changed(...)` one head of one layer gets your mask, in addition to the padding mask. We also need a **control**: in the same head, hide another word, the one after the subject (in our sentence *to*). A control must be able to fail. This one can: in layer 0 that word may have looked at the subject, and then it carries the subject's number. (In this head it has little weight, so we expect little.)
+Inside `with model_of.changed(...)` one head of one layer gets your mask, in addition to the padding mask. We also need a **control**: in the same head, hide another word, the one after the subject (in our sentence *to*). A control must be able to fail. This one can: in layer 0 that word may have looked at the subject, and then it carries the subject's number.
 """
 
 # %% tags=["trained"]
@@ -330,7 +330,7 @@ r"""
 These are shares of right verbs in the misleading sentences. The last line is a new control, the second word after the subject (*the* in our sentence): it costs nothing.
 
 - Run 0 has one route. Without the subject «0.10» stay right, and the next word does not matter.
-- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07». So the next word stands in for the subject nearly always, the subject for the next word in two of three sentences.
+- Run 2 has two. Without the subject «0.95» stay right, without the next word «0.69», and without both «0.07». So with the subject hidden the next word nearly always suffices; with the next word hidden the subject suffices in two of three sentences.
 - Run 1 has the same two, «0.60» and «0.73». Without both «0.24» stay right, more than in the other runs, by a way that we have not found.
 
 How does the next word know the number? Hide the subject from the next word, too: run 2 falls from «0.95» to «0.14», run 1 from «0.60» to «0.19». There are only two layers, and in layer 1 the masked position reads what left layer 0. So *to* must have looked at *keys* in layer 0:

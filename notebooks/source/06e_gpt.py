@@ -321,7 +321,7 @@ assert quick() or near_only[192:].mean() < 2.6
 
 # %% [markdown]
 r"""
-Up to some 100 characters the model is as good as before. Then the bits rise steeply, to over 5, more than after a single character. (How steep this is differs: in 05c it was slow.) In the second curve a mask hides all keys that are farther back than in training, and the model is as good as ever. So late positions do no harm by themselves; keys that are too far or too many do. Mask them (part 09), or hand in the last tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
+Up to some 100 characters the model is as good as before. Then the bits rise steeply, to over 5, more than after a single character. In the second curve a mask hides all keys that are farther back than in training, and the model is as good as ever. So late positions do no harm by themselves. What harms is to look farther back than in training, or at more keys; this does not tell which. Mask them (part 09), or hand in the last tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
 
 ## To carry away
 

@@ -217,7 +217,7 @@ The last term is the same for all keys, so softmax does not see it, and it may b
 
 # %% [markdown]
 r"""
-So a head needs nothing but `attend`, with the unscaled score `dot` of part 02b. Queries and keys are made of positions alone; colours are only fetched.
+So a head needs nothing but `attend`, with a score that is not divided by the root, `score=dot`. Queries and keys are made of positions alone; colours are only fetched.
 """
 
 # %%

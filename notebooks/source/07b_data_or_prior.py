@@ -299,7 +299,7 @@ figures.ways_to_the_rule()
 
 # %% [markdown]
 r"""
-Each mark is one training with 1,000 pictures, stored by an experiment. After 800 steps the ViT knows at least .99 of its own pictures, and is right in .70 (the seed above), .82 and .93 of new ones. Four times the steps bring all three seeds to .95. Without codes 800 steps are enough for .96 to .99. That is a prior, too, a relative of the CNN's: the ViT sees a set of patches, and where one lies does not matter.
+Each mark is one training with 1,000 pictures, stored by an experiment. After 800 steps the ViT knows at least .99 of its own pictures, and is right in .70, .82 and .93 of new ones. Four times the steps bring all three seeds to .95. Without codes 800 steps are enough for .96 to .99. That is a prior, too, a relative of the CNN's: the ViT sees a set of patches, and where one lies does not matter.
 
 So the pictures were enough. The known pictures fit the rule, and they fit a list of answers learned by heart, too; nothing in them prefers the rule. A true prior does, in every run. Without one it depends on how long you train, and on the seed. (What pushes on when all known answers are right, we did not measure.)
 
@@ -351,7 +351,7 @@ figures.judged(shapes[:, 0], labels, {name: [names[k] for k in some] for name, s
 
 # %% [markdown]
 r"""
-Wrong answers are orange. The CNN makes no mistake. The ViT says *same* each time, and gets four. How many pictures does each need? For the CNN 1,000 were enough in every run. The ViT needed more steps, or a prior, or 5,000 pictures (the right panel above).
+Wrong answers are orange. The CNN makes no mistake. The ViT says *same* for all six, and is right on four. How many pictures does each need? For the CNN 1,000 were enough in every run. The ViT needed more steps, or a prior, or 5,000 pictures (the right panel above).
 
 **To remember.** A thousand known pictures need not choose between the rule and a list learned by heart. A true prior does.
 

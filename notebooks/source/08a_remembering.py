@@ -393,7 +393,7 @@ assert lstm_first < 1e-30 < 3e-4 < heard_first < 5e-3 and max(heard_all[:-1]) < 
 
 # %% [markdown]
 r"""
-One look is one step. Before training all 201 tokens have about the same weight, 1/201 = 0.005, and the letter is heard with «0.002», about as strongly as each letter of the babble. In the untrained LSTM it would be $10^{-38}$.
+One look is one step. Before training all 201 tokens have about the same weight, 1/201 = 0.005, and the letter is heard with «0.002», about as strongly as each letter of the babble. In the untrained LSTM it is below $10^{-30}$.
 
 ## In real work
 

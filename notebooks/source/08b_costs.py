@@ -332,7 +332,7 @@ for m in (50, 500, 3125):
 
 # %% [markdown]
 r"""
-In sentences of 50 the LSTM hardly waits, and by the model it is done first. In texts of 500 it waits a third of its time, and is still first. In one text of 3,125 it waits three quarters of its time, and is done last, although the other layer's $2n^2d$ has grown. **Steps cost time where texts are long, and few fit into a batch.** The Transformer's paper gives this reason: steps become critical for longer sequences, since a GPU's memory holds only so many tokens, and so few long texts. For sentences it gives another: where $n < d$, attention has fewer products. That counts attention alone, and the model finds no gain for the whole layer. But the model is crude. If an LSTM took more than twice its time, as the RNN did in section 3, the first two rows would turn.
+In sentences of 50 the LSTM hardly waits, and by the model it is done first. In texts of 500 it waits a third of its time, and is still first. In one text of 3,125 it waits three quarters of its time, and is done last, although the other layer's $2n^2d$ has grown. **Steps cost time where texts are long, and few fit into a batch.** The Transformer's paper gives this reason: steps become critical for longer sequences, since a GPU's memory holds only so many tokens, and so few long texts. For sentences it gives another: where $n < d$, attention has fewer products. That counts attention alone. For the whole layer the model finds no gain, but it is crude: in section 3 it was off by more than the differences in this table. If an LSTM took more than twice its time, as the RNN did in section 3, the first two rows would turn.
 
 ## In real work
 

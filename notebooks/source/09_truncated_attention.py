@@ -218,7 +218,7 @@ for radius, layers, distance in ((8, 2, 16), (8, 2, 17), (4, 4, 16)):
 
 # %% [markdown]
 r"""
-At 17 it is exactly 0, and would be for all weights: no sum that leads to the output has the letter in it. So there is nothing to train. The last line is another network, four layers of radius 4, whose reach is 16, too. It hears the letter faintly. (Change a radius, a number of layers or a distance: say first where the 0 will stand.) Trained at distance 16 from the first step on, it is right in ‹0.13›, ‹0.14› and ‹0.13› with three seeds: it guesses.
+At 17 it is exactly 0, for any weights: the letter enters no sum on the way to the output. So there is nothing to train. The last line is another network, four layers of radius 4, whose reach is 16, too. It hears the letter faintly. (Change a radius, a number of layers or a distance: say first where the 0 will stand.) Trained at distance 16 from the first step on, it is right in ‹0.13›, ‹0.14› and ‹0.13› with three seeds: it guesses.
 """
 
 # %%

@@ -406,7 +406,7 @@ assert found[0] <= 30 and found[1] >= 33
 
 # %% [markdown]
 r"""
-**"An edge from $j$ to $i$ means that $j$ looks at $i$."** The target hears. In this list the smaller number of each pair stands first, as source, so no small number hears a larger one. The dot products err at seven members now. But the GCN errs at none: for it this bug happens to remove what the president said to 8. A bug can look like progress, so count who hears nobody before you train. The cure is the line with `flip`.
+**"An edge from $j$ to $i$ means that $j$ looks at $i$."** The target hears. In this list the smaller number of each pair stands first, as source, so nobody hears a member with a larger number. The dot products err at seven members now. But the GCN errs at none: for it this bug happens to remove what the president said to 8. A bug can look like progress, so count who hears nobody before you train. The cure is the line with `flip`.
 
 ## To carry away
 

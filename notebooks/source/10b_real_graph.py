@@ -216,7 +216,7 @@ for name, parts in {"at random": at_random, "by module": by_module}.items():
 
 # %% [markdown]
 r"""
-At random nearly every test node has relatives in training, by module none. (Counted so, the chapter "archives" has three modules, and this test none of them. So a constant answer has 1/6 = 0.17.) Train both again:
+At random nearly every test node has relatives in training, by module none. (The modules of "archives" fell into other folds. So this test has six chapters, and a constant answer gets 1/6 = 0.17.) Train both again:
 """
 
 # %%

@@ -249,7 +249,7 @@ assert quick() or first_pair < 0.35
 
 # %% [markdown]
 r"""
-A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector: a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This training did not learn to keep sixteen apart.
+A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector, a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This one training did not learn to keep sixteen apart; whether a longer one would, we did not try (01b).
 
 The first pair cannot know what will be asked. So let the question itself be global, and no pair. The mask opens as many cells as before.
 """
@@ -340,7 +340,7 @@ print(f"w > 2: {beyond.float().mean():.3f} of the draws, {part:.2f} of the mean"
 
 # %% [markdown]
 r"""
-Right on average. Where does the average come from? Half of it comes from draws beyond $q + k$ = 2, and of the draws only one in 44 lies there. For vectors the part of $w$ along $q + k$ does this, and half of the mean comes from beyond that sum's length. With 16 numbers of size (standard deviation) 1 that is about 2.8: one draw in 430.
+Right on average. Where does the average come from? Half of it comes from draws beyond $q + k$ = 2, and of the draws only one in 44 lies there. For vectors only the part of $w$ along $q + k$ matters. Half of the mean comes from draws in which it is longer than $q + k$. With 16 numbers of size (standard deviation) 1 that is about 2.8: one draw in 430.
 
 Now whole outputs: how far off are they? The error's length is divided by the length of softmax's outputs. The last column takes the plain mean of all values instead, which reads no query and no key.
 """
@@ -375,7 +375,7 @@ At size «0.25» the error falls to about a quarter with 16 times as many featur
 Today's models took other ways:
 
 - windows, in turn with layers that see all: Gemma 3;
-- gated linear attention (08c) in three of four layers: Qwen3-Next;
+- the gated delta rule (08d) in three of four layers: Qwen3-Next;
 - keys chosen by a small learned scorer ([11d](11d_chosen_keys.ipynb)): DeepSeek-V3.2.
 
 Whoever uses global tokens meets a trap. Texts of a batch are padded to equal length, some programs pad in front, and then token 0 is padding. How many keys should the last token see, with radius 1?

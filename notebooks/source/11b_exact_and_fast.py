@@ -262,7 +262,7 @@ assert quick() or 15 * tiles / speed < table / speed < taken["one tile"]
 
 # %% [markdown]
 r"""
-On our processor tiles of 256 take about ‹0.6› of the time, although they multiply as often. At the pace of a copy, the bytes that they save are worth less than half of that gain. (Our loop passes over its scores more often than four times, so the count is the least that can be moved.) On a GPU arithmetic is so cheap that attention mostly waits for memory: it is **memory-bound**.
+On our processor tiles of 256 take about ‹0.6› of the time, although they multiply as often. At the pace of a copy, the bytes that they save are worth less than half of that gain. (Our loop touches its scores more than four times, so it moves more than this.) On a GPU arithmetic is so cheap that attention mostly waits for memory: it is **memory-bound**.
 
 **FlashAttention** is this loop as a fused kernel for GPUs. **"FlashAttention is fast because it computes less."** In its paper (1,024 tokens on one GPU, forward and backward) it makes ‹75.2› billion additions and multiplications in place of ‹66.6›: the weights were not kept, so for the gradients the scores are multiplied once more. But it moves ‹4.4› GB in place of ‹40.3›, and takes ‹7.3› ms in place of ‹41.7›.
 
@@ -360,7 +360,7 @@ show_source(carried.merge)
 
 # %% [markdown]
 r"""
-A mask may hide a whole tile. If it is a row's first one, your loop subtracts -inf from -inf, which is nan, and a nan stays. So `partial` raises a largest of -inf to float32's lowest number, $-3.4 \cdot 10^{38}$: a hidden tile then adds $e^{-\infty} = 0$. With a window of 15, rows from 47 on see none of the first 32 keys:
+A mask may hide a whole tile. If it is a row's first one, your loop subtracts -inf from -inf, which is nan, and a nan stays. So `partial` raises a largest of -inf to float32's lowest number, $-3.4 \cdot 10^{38}$: a hidden tile then adds $e^{-\infty} = 0$. With a window of 15 to each side, rows from 47 on see none of the first 32 keys:
 """
 
 # %%

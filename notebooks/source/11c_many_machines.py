@@ -283,7 +283,7 @@ assert float(ran.stdout.split("largest difference ")[1].split()[0]) < 1e-5
 
 # %% [markdown]
 r"""
-The largest difference is float32's rounding. Each process sent two blocks of 1 MiB, its own and the one that had come.
+The largest difference is float32's rounding. Each process sent two blocks of 1 MiB, its own and the one that had come. It keeps more than section 2 counts: the block that comes, and a table of scores, small for long texts.
 
 ## To carry away
 

@@ -175,7 +175,7 @@ for factor in (1, (12 / 8) ** 0.5):
 
 # %% [markdown]
 r"""
-With the right root both are equal, and the cache keeps 12 numbers a token in place of 5 · 16 = 80. With rotary positions a turn $R$ stands between them, $q \cdot (R\, W_k\, c)$, and $R$ is another one for each distance. So the moved query would be another one for each key. Therefore the other 64 numbers of a key are made apart: they are turned, all heads share them, and their product is added to the score. The cache keeps 512 + 64 = 576 numbers in place of 40,960.
+With the right root both are equal, and the cache keeps 12 numbers a token in place of 5 · 16 = 80. With rotary positions the key is turned after $W_k$: $q \cdot (R\, W_k\, c)$. The turn $R$ depends on the distance, so $W_k^\top R^\top q$ would have to be computed anew for every key, and nothing would be saved. Therefore the other 64 numbers of a key are made apart: they are turned, all heads share them, and their product is added to the score. The cache keeps 512 + 64 = 576 numbers in place of 40,960.
 
 ## 3 · Scores that shout
 """
@@ -202,7 +202,7 @@ print(f"largest score: {loud:.0f}, with QK-norm {scaled_dot(q, k).abs().max():.1
 
 # %% [markdown]
 r"""
-Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. (The [evidence](evidence/13_todays_models_evidence.ipynb) trains models from such a start.)
+Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. (Without the mean and the bias, 06a's LayerNorm is such an **RMS norm**, and between layers most of today's models have it.)
 
 ## 4 · Nothing to find
 
@@ -226,7 +226,7 @@ for sink in (-30.0, 0.0, 3.0):
 r"""
 **"Weights add up to 1."** Those of the tokens need not: with a sink of 3 they have «0.20».
 
-Other models of 2025, Qwen3-Next among them, put a **gate** behind attention: the output times $\sigma(W_g x)$, a number between 0 and 1 for each head or column. Is a gate something else? The tokens have $Z = \sum_j e^{s_j}$ of the sum $Z + e^{\text{sink}}$. And $Z / (Z + e^{\text{sink}})$ is $\sigma(\ln Z - \text{sink})$, with $\sigma(x) = 1 / (1 + e^{-x})$. torch's `logsumexp` is $\ln Z$:
+Other models of 2025, Qwen3-Next among them, put a **gate** behind attention: the output times $\sigma(W_g x)$, a number between 0 and 1 for each head or column. Is a gate something else? With $Z = \sum_j e^{s_j}$ for the tokens, softmax divides by $Z + e^{\text{sink}}$. So together the tokens get $Z / (Z + e^{\text{sink}})$, and this is $\sigma(\ln Z - \text{sink})$, with $\sigma(x) = 1 / (1 + e^{-x})$. torch's `logsumexp` is $\ln Z$:
 """
 
 # %%
@@ -266,7 +266,7 @@ for n in (100, 1_000, 10_000):
 
 # %% [markdown]
 r"""
-The others are many, so «0.80» becomes «0.04». With scores that grow as the logarithm of the length this key does not fade. In Llama 4 and Ministral 3 they grow so, in steps, each some thousand positions long.
+The others are many, so «0.80» becomes «0.04». A lead of $s$ stands against $n$ others while $e^s$ is about $n$. So let scores grow as $\ln n$, and the key does not fade. In Llama 4 and Ministral 3 they grow so, in steps, each several thousand positions long.
 
 ## In real work
 
@@ -356,5 +356,5 @@ Olmo keeps 9.5 GiB, and gpt-oss 3 GiB for twice as many tokens: 1,024 numbers a 
 
 **Sources.** Henry et al. 2020 (arXiv:2010.04245); Xiao et al. 2023 (2309.17453); DeepSeek-AI 2024 (2405.04434, 2412.19437); Qiu et al. 2025 (*Gated Attention for Large Language Models*); Nakanishi 2025 (2501.19399); the models' reports (2407.21783, 2310.06825, 2505.09388, 2408.00118, 2503.19786, 2508.10925).
 
-**Next**: [13b · How does a model copy?](13b_induction.ipynb)
+**Next**: [13b · How does a model copy?](13b_induction.ipynb) On the core path: [13c · What is in a model on my disk?](13c_open_a_model.ipynb)
 """

@@ -325,7 +325,7 @@ assert quick() or max(copied(model, 24, cut=0), copied(model, 24, cut=1)) < 0.15
 
 # %% [markdown]
 r"""
-Hardly any are right, whichever layer is cut: without layer 0 about as many as by a guess among the 24 tokens of a piece, without layer 1 as by one among all 64. **"The head that looks at the copied token copies alone."** Look at it while layer 0 is cut:
+Hardly any are right, whichever layer is cut: without layer 0 as many as by a guess among the 24 tokens of the piece (1/24), without layer 1 as by one among all 64. **"The head that looks at the copied token copies alone."** Look at it while layer 0 is cut:
 """
 
 # %% tags=["trained"]
@@ -459,7 +459,7 @@ for layer, rows in enumerate(zip(*found.values(), strict=True)):
 
 # %% [markdown]
 r"""
-Left 18, right 24: at both lengths layer 2 stands out. Its four heads are the candidates, and 13c cuts them. Take these two functions with you. (A model must hand out its weights; fast kernels keep none, 11b.)
+Left 18, right 24: at both lengths layer 2 stands out. Its four heads are the candidates, and 13c cuts three of them. Take these two functions with you. (A model must hand out its weights; fast kernels keep none, 11b.)
 
 ## The nine tokens once more
 

@@ -101,7 +101,7 @@ r"""
 
 The loss and the loop are those of 06b: 850 steps of 48 dates. At least 90 % of 1,000 test dates must be right, to the last character, on days that were never trained on.
 
-If the loss stays high: how long is a row of your table of signs, beside a row of positions (06b, section 1)? `nn.Embedding` draws with variance 1: its rows are already $\sqrt{d_{model}}$ long. Multiply by $\sqrt{d_{model}}$ only what you drew with variance $1/d_{model}$.
+If the loss stays high: how long is a row of your table of signs, beside a row of positions? `nn.Embedding` draws with variance 1: its rows are already $\sqrt{d_{model}}$ long. Multiply by $\sqrt{d_{model}}$ only what you drew with variance $1/d_{model}$.
 """
 
 # %%

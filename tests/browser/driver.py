@@ -371,8 +371,8 @@ class Widget:
         )
 
     def move(self, control, kind: str) -> float | None:
-        """Move a control by the keyboard, back where it is at its end; milliseconds, or None. A film is stopped
-        at what it shows then: what is looked at next does not move by itself."""
+        """Move a control by the keyboard, back where it is at its end; milliseconds, or None. A film is
+        stopped at what it shows then: what is looked at next does not move by itself."""
         for key in KEYS[kind]:
             took = self.press(control, key, FILM_S if kind == "film" else 0)
             if kind == "film":

@@ -636,6 +636,12 @@ def test_one_student_does_not_open_the_server_of_another(running, ada, bob):
     assert bob.ask("DELETE", f"/hub/api/users/{ada.name}/server").status_code in (403, 404)
 
 
+def test_who_knows_the_class_code_does_not_log_in_as_another(running, ada):
+    other = Student(running.url, ada.name, password="not-that-of-ada-1")
+    assert "already in use" in other.sign_up(running.secret("class_code")).text
+    assert other.log_in() == 403 and ada.log_in() == 200
+
+
 @pytest.mark.skipif(
     not AS_ROOT, reason="NOT ROOT: students share one account, and nothing keeps their files apart"
 )

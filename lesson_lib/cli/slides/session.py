@@ -97,13 +97,16 @@ def _pause(row: Row) -> Slide:
 
 
 def _frame(row: Row) -> Slide:
-    """What no deck shows: a start, an end, paper, a part that is taught from its notebook."""
-    what, _, more = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", row.what).partition(": ")
+    """What no deck shows: a start, an end, paper, a part that is taught from its notebook. What stands behind
+    a question, in parentheses, is its answer, and waits."""
+    what, _, more = _plain(row).partition(": ")
+    more, _, answer = more.partition("? (")
     sections = ", ".join(part.strip("()") for part in row.sections)
     where = f"Notebook **{row.lesson}**" + (f": {sections}" if sections else "") if row.lesson else ""
-    text = "\n\n".join(filter(None, [f"## {_capital(what)}", _capital(more), where]))
+    text = "\n\n".join(filter(None, [f"## {_capital(what)}", _capital(more) + "?" * bool(answer), where]))
+    waits = [_text(_capital(answer.rstrip(")")), "fragment")] if answer else []
     clock = [_clock(row.hands)] if row.hands else []
-    return [_text(text), *clock, _text(f"{row.minutes} minutes.", "notes")]
+    return [_text(text), *clock, *waits, _text(f"{row.minutes} minutes.", "notes")]
 
 
 def _first(plan: Plan, session: Session) -> Slide:
@@ -111,15 +114,16 @@ def _first(plan: Plan, session: Session) -> Slide:
     title = f"{plan.title}: {session.title}" if several else plan.title
     told = [row for row in session.rows if not row.slack and not row.what.startswith("vote")]
     agenda = "## Today\n\n" + "\n".join(f"- {row.start} {_plain(row).partition(':')[0]}" for row in told)
-    late = "What falls when it gets late stands below the plan's table."
-    return [_text(f"# {title}"), _text(f"{plan.first} {KEYS}", "notes"), _text(agenda), _text(late, "notes")]
+    first = [_text(f"# {title}"), _text(f"{plan.first} {KEYS}", "notes")]
+    return [*first, _text(agenda), _text(session.late, "notes")]
 
 
 def _last(plan: Plan, session: Session) -> Slide:
     """The ticket; and where the plan has homework behind this session, what it is."""
     after = plan.sessions[plan.sessions.index(session) + 1 :][:1]
     home = after[0].rows if after and after[0].home else []
-    rows = "\n".join(f"- {row.lesson}: {_plain(row)}, {row.minutes} min" for row in home[:9])
+    each = [": ".join(filter(None, [row.lesson, _plain(row)])) for row in home[:9]]
+    rows = "\n".join(f"- {what}, {row.minutes} min" for what, row in zip(each, home, strict=False))
     below = f"At home\n\n{rows}" if rows else "No name. At the door."
     notes = "Collect the tickets at the door, and read the first lines before the next session."
     text = f"## Before you go: two minutes on the ticket\n\n{below}"

@@ -207,7 +207,7 @@ timer(1)
 answer("without_codes")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# One minute. Letter a) trusts in training: which number says what stood three back? Letter c) is a blind guess. Ask: you get a bag with the 32 symbols of a text, in no order. On which would you bet?
+# One minute. Letter b) trusts in training: which number says what stood three back? Letter c) is a blind guess. Ask: you get a bag with the 32 symbols of a text, in no order. On which would you bet?
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Three times the training, and no step nearer
@@ -348,7 +348,7 @@ timer(1)
 answer("which_know")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The layer as at the beginning; with codes; without codes, but with a mask that hides later words. Letter a): how many words does *dog* see in each of the two sentences? Then look at reason 2 again: a pair's score depends on its places now.
+# The layer as at the beginning; with codes; without codes, but with a mask that hides later words. Letter b): how many words does *dog* see in each of the two sentences? Then look at reason 2 again: a pair's score depends on its places now.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["end"]
 # ## In one breath: it knows what, and not where

@@ -280,7 +280,7 @@ timer(1)
 answer("same_words")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# All tokens have one query and one key, so words cannot make a difference. Letter a) is right before the turn. Letter c) forgets that a diagonal has one i minus j.
+# All tokens have one query and one key, so words cannot make a difference. Letter b) is right before the turn. Letter c) forgets that a diagonal has one i minus j.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Stripes: RoPE knows distance, and which way

@@ -155,7 +155,7 @@ timer(1)
 answer("twelve_layers")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# One minute. Letter b) adds the first row's length again and again; ask how long the output is that the second layer adds. Letter a) thinks that additions cancel.
+# One minute. Letter b) adds the first row's length again and again; ask how long the output is that the second layer adds. Letter c) thinks that additions cancel.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Rows grow, and each query looks at one key

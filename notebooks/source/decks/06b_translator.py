@@ -158,7 +158,7 @@ timer(1)
 answer("padded_loss")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# One minute. Letter c) forgets that the mean divides by more positions. Letter a) thinks that each position costs something; one that is predicted for certain costs nothing. So the number looks good, and hides how the real tokens fare.
+# One minute. Letter c) forgets that the mean divides by more positions. Letter b) thinks that each position costs something; one that is predicted for certain costs nothing. So the number looks good, and hides how the real tokens fare.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:next_character_loss"]
 # ## Your turn: the loss of a training step

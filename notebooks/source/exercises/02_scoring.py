@@ -72,7 +72,8 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:copies"]
 # The root of the width is right for numbers that are independent. Take the extreme case in which they are not: in each query and in each key, all 64
-# numbers are the same.
+# numbers are the same: one random number of mean 0 and variance 1, drawn anew for each vector. The dot products are divided by √64 = 8. **What is the
+# standard deviation of the scores?**
 
 # %% [markdown] tags=["exercise:score_variance"]
 # The lesson showed that $q \cdot k$ has variance $d$ when the parts are independent with mean 0 and variance 1. Now let all parts of

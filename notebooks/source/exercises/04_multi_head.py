@@ -67,7 +67,8 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:who_asks"]
 # In the part, the last word asks. But it is the word *it* for which a noun is looked for. So let *it* ask, in one layer: its query is made from its own row, and the nouns are
-# the keys, as in the part. Compare *the animal did not cross the street because it was too tired* with the sentence that ends in *wide*.
+# the keys, as in the part. Compare *the animal did not cross the street because it was too tired* with the sentence that ends in *wide*. **How do the
+# weights of *it* on *animal* and on *street* change?**
 
 # %% [markdown] tags=["exercise:why_two_heads"]
 # A text is written in two symbols only, $x$ and $y$. At every position $i$ a layer is to name two symbols: the one at $i-1$ and the one at $i-3$. It has ONE head,

@@ -134,7 +134,8 @@ def test_the_program_of_in_real_work_runs(monkeypatch):
             exec(program, names)
         return names["results"]
 
-    rows = results()
+    three = ("range(5)", "range(3)")  # of the five, whose medians are told
+    rows = results(three)
     for edges, alone, wrong in zip(*rows.values(), strict=True):
         assert wrong + 0.05 < alone < edges - 0.02
     fixed = results(
@@ -142,6 +143,7 @@ def test_the_program_of_in_real_work_runs(monkeypatch):
         ("GATConv(words, 8, heads=4)", "GCNConv(words, 32)"),
         ("GATConv(4 * 8, classes)", "GCNConv(32, classes)"),
         ("in controls.items()", "in [*controls.items()][:1]"),
+        three,
     )
     medians = [median(row) for row in (*rows.values(), fixed["edges"])]
     assert max(abs(one - other) for one, other in zip(medians, told[:4], strict=True)) < 0.05

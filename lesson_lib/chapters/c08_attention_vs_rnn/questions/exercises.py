@@ -250,7 +250,7 @@ UNSEEN = (
 )
 
 
-ADDITIONS = re.compile(r"Add|Sub|Sum|Lerp|Mm|Mv|Bmm|Dot|CopySlices")
+ADDITIONS = re.compile(r"Add|Sub|Sum|Lerp|Mm|Mv|Bmm|Dot")
 
 
 def longest_chain(end: Tensor) -> int:

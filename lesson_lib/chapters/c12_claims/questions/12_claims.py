@@ -184,7 +184,7 @@ CODE = {
         cases=(
             lambda: [_tokens([[1.0, 0.0], [0.0, 1.0]], ONE, ONE)],
             lambda: [_tokens([[1.0, 0.0], [0.0, 1.0]], ONE, [[0.0, 1.0], [1.0, 0.0]])],
-            lambda: [_tokens([[1.0, 0.0], [3.0, 1.0], [2.0, 0.0]], ONE, ONE)],
+            lambda: [_tokens([[0.5, 0.0], [1.0, 0.2], [0.7, 0.0]], ONE, ONE)],
             lambda: [_random(35, 17, 5, 3)],
         ),
         reference=_by_scores,
