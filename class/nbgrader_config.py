@@ -114,27 +114,28 @@ class Save(SaveAutoGrades):
 
 
 class Feedback(NbGraderPreprocessor):
-    """What a student may see of the graded notebook; as long as an answer waits for a person, its name
-    alone."""
+    """What a student may see of the graded notebook, and the titles of what was graded, or still waits for a
+    person."""
 
     def preprocess(self, nb, resources):
         given = resources["nbgrader"]
         with Gradebook(given["db_url"]) as book:
             where = (given["notebook"], given["assignment"], given["student"])
             grades = book.find_submission_notebook(*where).grades
-            resources["waits"] = sorted(grade.name for grade in grades if grade.needs_manual_grade)
+            resources["waits"] = {grade.name for grade in grades if grade.needs_manual_grade}
+        resources["titles"] = assignments.titles(nb)
         assignments.feedback(nb)
         return nb, resources
 
 
 class OfflinePage(HTMLExporter):
-    """Feedback as a page that loads nothing from elsewhere; formulas stay as they are typed."""
+    """Feedback as a page that loads nothing from elsewhere, formulas included."""
 
     def from_notebook_node(self, nb, resources=None, **options):
         page, resources = super().from_notebook_node(nb, resources, **options)
-        if waits := resources.get("waits"):
-            return assignments.held_back(waits), resources
-        return re.sub(r"<script[^>]*\ssrc=.*?</script>", "", page, flags=re.S), resources
+        page = re.sub(r"<script[^>]*\ssrc=.*?</script>", "", page, flags=re.S)
+        page = assignments.titled(page, resources["titles"], resources["waits"])
+        return assignments.with_formulas(page), resources
 
 
 c = get_config()

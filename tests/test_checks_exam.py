@@ -1,18 +1,14 @@
-"""Exercises done unaided: functions are told what is wrong, all else only how it was read; numbers of one's
-own."""
+"""Questions done unaided: how an answer is read, whose numbers are asked, and how the pool judges."""
 
 import numpy as np
 import pytest
 import torch
 
-from lesson_lib.checks import exam
-from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.checks.short_answers import Number
+from lesson_lib.checks import engine, exam
+from lesson_lib.checks.exercise import Write
+from lesson_lib.checks.short_answers import Open
 
-EXERCISES = exercises()
-NUMBERS = [
-    e for n, es in lessons().items() if n.startswith("exercises/") for e in es if isinstance(e, Number)
-]
+POOL = [exercise for group in exam.pool().values() for exercise in group]
 
 
 @pytest.fixture(autouse=True)
@@ -21,81 +17,60 @@ def home(tmp_path, monkeypatch):
     monkeypatch.delenv(exam.AT_HUB, raising=False)
 
 
+def exam_weights(q, k, real):
+    raise ValueError
+
+
 @pytest.mark.parametrize(
-    "answer, name, read",
+    "answer, read",
     [
-        ("2 * 512 * 64", "learned_numbers", "65536"),
-        (torch.tensor(3.5), "learned_numbers", "3.5000"),
-        ("b", "bright_picture", "b) "),
-        ("(C)", "bright_picture", "c) "),
-        ("Because a softmax stands between.", "why_not_regroup", "5 words"),
-        ("word", "why_not_regroup", "1 word"),
+        ("26 / 2", "13"),
+        (torch.tensor(3.5), "3.5000"),
+        ("(B)", "b"),
+        ("The matrices stay as they are.", "6 words"),
+        (exam_weights, "the function exam_weights(q, k, real)"),
     ],
 )
-def test_an_answer_in_short_is_read_back_and_not_judged(answer, name, read):
-    said = exam.check(answer, name)
-    assert said.title == f"{name}: read" and said.rows["read"].startswith(read)
-    assert set(said.rows) == {"read", "next"} and said.rows["next"] == exam.LATER
+def test_an_answer_is_read_back_and_not_judged(answer, read, monkeypatch):
+    monkeypatch.setattr(exam, "pool", dict)  # students have none
+    said = exam.check(answer) if callable(answer) and read[0] == "t" else exam.check(answer, "exam_weights")
+    assert said.title == "exam_weights: read" and said.rows == {"read": read, "next": exam.LATER}
 
 
-@pytest.mark.parametrize("name", ["learned_numbers", "bright_picture", "why_not_regroup"])
 @pytest.mark.parametrize("answer", [None, ..., "", " \n"])
-def test_nothing_yet_is_told_without_a_way_to_a_hint(answer, name):
-    said = exam.check(answer, name)
+def test_nothing_yet_is_told_without_a_way_to_a_hint(answer):
+    said = exam.check(answer, "exam_score")
     assert said.state == "open" and "hint" not in repr(said)
 
 
-@pytest.mark.parametrize(
-    "answer, name",
-    [
-        ("many", "learned_numbers"),
-        (torch.ones(3), "learned_numbers"),
-        ([1], "learned_numbers"),
-        (True, "learned_numbers"),
-        ("z", "bright_picture"),
-        (3, "bright_picture"),
-        (np.float64(3), "why_not_regroup"),
-        (["a"], "why_not_regroup"),
-    ],
-)
-def test_what_cannot_be_read_is_told(answer, name):
-    said = exam.check(answer, name)
-    assert said.state == "unjudged" and said.diagnosis and "hint" not in repr(said)
-    assert "model answer" not in repr(said)
+@pytest.mark.parametrize("answer", ["many", torch.ones(3), [1], True, np.array([1, 2])])
+def test_what_cannot_be_read_is_told(answer):
+    for name in ("exam_score", None, 3):
+        said = exam.check(answer, name)
+        assert said.state == "unjudged" and said.diagnosis and "hint" not in repr(said)
 
 
-def test_a_function_is_judged_as_ever_without_the_way_to_hints():
-    def mix_in_columns(V, A_prime):
-        return V @ A_prime.mT
-
-    said = exam.check(mix_in_columns)
-    assert said.state == "failed" and said.diagnosis and "hint" not in repr(said)
-    right = exam.check(EXERCISES["mix_in_columns"].solution)
-    assert right.passed and "second(" not in repr(right)
-
-
-@pytest.mark.parametrize("name", [None, 3, "no_such", torch.ones(2)])
-def test_a_name_that_is_none_gets_a_sentence(name):
-    assert exam.check(3, name).state == "unjudged"
-    assert exam.mine(name).title == "No question"
-
-
-@pytest.mark.parametrize("exercise", NUMBERS, ids=lambda e: e.name)
-def test_the_numbers_follow_from_the_name_however_it_is_spaced(exercise):
-    first, again = exam.own(exercise, "Ada  Lovelace"), exam.own(exercise, " ada lovelace ")
-    assert (first.asked, first.answer, first.name) == (again.asked, again.answer, exercise.name)
-    said = exam.mine(exercise.name, "Ada Lovelace")
-    assert said.rows["asked"] == first.asked and said.title.endswith("the numbers of Ada Lovelace")
-
-
-def test_on_the_class_server_the_name_is_known(monkeypatch):
-    assert "write your name" in exam.mine("learned_numbers").rows["next"]
-    assert "write your name" in exam.mine("learned_numbers", 3).rows["next"]
+def test_the_numbers_follow_from_the_name_however_it_is_spaced(monkeypatch):
+    texts = [f"question {n}" for n in range(1, exam.VARIANTS + 1)]
+    asked = {name: exam.mine("x", name, exam.packed(texts)).rows.get("asked") for name in
+             ("Ada  Lovelace", " ada lovelace ", "ben", "", 3)}  # fmt: skip
+    assert asked["Ada  Lovelace"] == asked[" ada lovelace "] in texts and asked["ben"] in texts
+    assert asked[""] is asked[3] is None and "write your name" in exam.mine("x", "", "").rows["next"]
     monkeypatch.setenv(exam.AT_HUB, "ben")
-    asked = exam.own(EXERCISES["learned_numbers"], "ben").asked
-    assert exam.mine("learned_numbers").rows["asked"] == asked
-    assert exam.mine("learned_numbers", "ada").rows["asked"] != asked
+    assert exam.mine("x", "", exam.packed(texts)).rows["asked"] == asked["ben"]
 
 
-def test_a_choice_has_the_numbers_of_the_text():
-    assert "the same for everybody" in exam.mine("bright_picture", "ada").rows["asked"]
+@pytest.mark.parametrize("exercise", POOL, ids=lambda e: e.name)
+def test_a_question_of_the_pool_knows_its_answer_and_names_each_slip(exercise):
+    assert exercise.name not in engine.exercises()
+    assert "no exercise is called" in repr(engine.solution(exercise.name)), "a learner's verbs have no pool"
+    assert exercise.slips
+    if isinstance(exercise, Open):
+        said = exercise.judge(exercise.text, lambda *_: None)
+        assert said.state == "written" and "look again" not in said.after
+        return
+    for one in [exam.own(exercise, "ada"), *exam.others(exercise, "ada")]:
+        assert engine.verdict(one, getattr(one, "answer", one.solution)).passed
+        for slip, wrong in one.slips.items():
+            wrong = one.wrong(slip) if isinstance(one, Write) else wrong
+            assert engine.verdict(one, wrong).diagnosis == slip

@@ -32,6 +32,7 @@ turns; in those of a number, {braces} hold names that `Code.draw` draws, and exp
 import math
 import random
 import re
+import runpy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -137,6 +138,27 @@ def read(chapter: str) -> list[Exercise]:
         notebook = "" if path.stem == "exercises" else path.stem
         for _, group in groupby(blocks, key=lambda block: block.first):
             exercises.append(_with_seconds(list(group), code, notebook))
+    return exercises
+
+
+def of_file(path: Path) -> list[Exercise]:
+    """The questions of one file outside of the chapters, with the CODE of the Python file beside it. One with
+    a `draw` has numbers in {braces} from the first, and as many second problems as one likes.
+
+    Raises ValueError with file and line for what cannot be read.
+    """
+    _, blocks = _blocks(path.name, path.read_text(encoding="utf-8"))
+    code: dict[str, Code] = runpy.run_path(str(path.with_suffix(".py")))["CODE"]
+    exercises = []
+    for block in blocks:
+        own = code.get(block.name, Code())
+        try:
+            given = _with_numbers(block, own, random.Random(0)) if own.draw else block
+            first = _exercise(given, own, {"notebook": path.stem})
+            again = _second(block, own, first) if own.draw else None
+        except ValueError as error:
+            raise ValueError(f"{block.location}, {block.name}: {error}") from error
+        exercises.append(replace(first, second=again))
     return exercises
 
 
@@ -298,10 +320,9 @@ def _distinct(number: Number) -> Number:
 
 def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Number:
     """A second problem with the numbers of one draw; what the block leaves out is as in the first."""
-    assert code.draw is not None
-    names = {"first": first, "math": math, **code.draw(draw)}
-    items = {kind: [_filled(text, names) for text in texts] for kind, texts in block.items.items()}
-    number = _number(replace(block, items=items), {"name": first.name, "asked": "", "remember": ""})
+    block = _with_numbers(block, code, draw, first=first)
+    items = block.items
+    number = _number(block, {"name": first.name, "asked": "", "remember": ""})
     own = {"asked": items.get("asked"), "remember": items.get("remember"), "solution": items.get("solution")}
     changed: dict[str, Any] = {key: texts[0] for key, texts in own.items() if texts}
     changed |= {"hints": tuple(items["hint"])} if "hint" in items else {}
@@ -310,6 +331,14 @@ def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Num
     return replace(
         first, answer=number.answer, also=number.also, value=number.value, slips=number.slips, **changed
     )
+
+
+def _with_numbers(block: _Block, code: Code, draw: random.Random, **more: Any) -> _Block:
+    """The block with the numbers of one draw in the place of its {braces}."""
+    assert code.draw is not None
+    names = {"math": math, **more, **code.draw(draw)}
+    items = {kind: [_filled(text, names) for text in texts] for kind, texts in block.items.items()}
+    return replace(block, items=items)
 
 
 def _filled(text: str, names: Mapping[str, Any]) -> str:

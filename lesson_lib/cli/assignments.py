@@ -8,26 +8,32 @@ folder.
 The tags "exercise:NAME" and "points:4" mark the cell that checks an exercise (cards.py makes it); with
 "by_hand" a person grades the answer, by the points that the check shows. `hidden.py` judges the others, on
 the check's inputs with other numbers and on those of the exercise's `hidden`. With `unaided` the notebooks
-have no hints, no solutions, no pictures that answer, and numbers of each student's own. Below are also the
-rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
+ask the questions of class/exam, which no learner's folder has, without help and with numbers of each
+student's own. Below are also the rules by which class/nbgrader_config.py turns a graded notebook into
+feedback: what a student may see.
 """
 
 import argparse
 import hashlib
 import importlib.util
+import json
 import logging
+import os
 import re
 import secrets
 import shutil
-from collections.abc import Sequence
-from html import escape
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence, Set
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_notebook, new_output
 
 from lesson_lib.cli.build import text_of
+from lesson_lib.cli.exercise_cells import answer_cell, check_cell
 from lesson_lib.cli.sources import (
     BEGIN,
     METADATA,
@@ -46,22 +52,39 @@ BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 MIME = "application/x-lesson-verdict+json"
 LEFT_OUT = "(left out: it repeats a part of the hidden test)"
 STUDENT = "'@student@'"  # in a hidden test of an unaided exercise; grading puts the student's name there
-# Tokens as columns: no part teaches it, so it is homework and not an exam.
-BEYOND = {"exercise:mix_in_columns", "exercise:attention_in_columns", "exercise:bright_picture"}
-IDEA = re.compile(r"^`(★+ · \d+ min) · [^`\n]+`$", re.M)  # minutes, and what is to be found
 ASKED = "The next cell asks your question, with numbers of your own."
-GUIDED = re.compile(r"# hint\(|picture\(|## What you should remember")  # cells that an unaided notebook lacks
 UNAIDED = """\
-**How it works.** Unaided: there are no hints and no solutions. Replace the `...` (or repair the function) in
-a cell, run it, then run the cell with `check`. Of a function it says what is wrong; of a number, a letter or
-sentences only how they were read. Where `mine` stands, the numbers are your own.
+# %% [markdown]
+# # {title}: unaided
+#
+# {count} exercises, about {minutes} minutes.
+#
+# <details><summary>中文摘要 · Chinese</summary>
+#
+# 独立完成：没有提示，也没有答案。有些题的数值因人而异。
+#
+# </details>
+#
+# **How it works.** Unaided: there are no hints and no solutions. Replace the `...` in a cell, run it, then
+# run the cell with `check`, which says how your answer was read. Where `mine` stands, the numbers are your
+# own. The stars: ★ short, ★★ some lines, ★★★ an idea that has to be found.
+
+# %%
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lesson_lib.checks.exam import check, mine
+
+# %%
+student = ""  # your name in this class, as you log in; on the class server it may stay empty
 """
+WAITS = "waits for your instructor"
+KATEX = ROOT / "site" / "katex.cjs"
+TEXT = re.compile(r'<div class="text_cell_render.*?</div>', re.S)
+FORMULA = re.compile(r"<code>.*?</code>|(\$\$.+?\$\$|\$[^$\n]+\$)", re.S)
 TO_COURSE = re.compile(r"\[([^\]]+)\]\(\.\./\w+\.ipynb\)")  # a link: an assignment lies elsewhere
-SUMMARY = """<details><summary>中文摘要 · Chinese</summary>
-
-独立完成：没有提示，也没有答案。有些题的数值因人而异。
-
-</details>"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +93,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unaided",
         action="store_true",
-        help="without hints and solutions, with numbers of each student's own; a folder of its own",
+        help="the questions of class/exam, without help, with each student's own numbers; another folder",
     )
     parser.add_argument("--to", type=Path, metavar="FOLDER", help="default: build/assignments, build/unaided")
     parser.add_argument("--seed", type=int, help="of the hidden tests (default: drawn once, and kept)")
@@ -98,6 +121,10 @@ def main(
         print("nbgrader is not installed in this environment; `make setup-class`, then `make assignments`")
         return 1
     try:
+        if unaided and not names:
+            from lesson_lib.checks.exam import pool
+
+            names = list(pool())
         chosen = targets(names, among=("solution",))
         to.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(CONFIG, to / CONFIG.name)
@@ -131,9 +158,8 @@ def source_notebook(
 
     Raises BuildError where a tag, an answer or a hidden test is missing.
     """
-    cells = cells_of(source_text(target), target.source.name)
-    if unaided:
-        cells = _unaided(cells)
+    text = _unaided(target.source.stem) if unaided else source_text(target)
+    cells = cells_of(text, target.source.name)
     judge = JUDGE.read_text(encoding="utf-8")
     points: dict[str, int] = {}
     for number, cell in enumerate(cells, 1):
@@ -168,52 +194,28 @@ def source_notebook(
 _PLAIN = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
 
 
-def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """The cells without what guides or what no part teaches, and with a question of each student's own where
-    an exercise has one: then its text has no other numbers."""
-    from lesson_lib.checks.engine import exercises
-    from lesson_lib.checks.short_answers import Number
+def _unaided(stem: str) -> str:
+    """The text of the source that asks the pool's questions for a chapter, without anything that guides."""
+    from lesson_lib.checks.exam import VARIANTS, packed, pool
+    from lesson_lib.checks.short_answers import Choice
 
-    unaided: list[NotebookNode] = []
-    for cell in _taught(cells):
-        if GUIDED.match(cell.source):
-            continue
-        if not unaided:
-            cell.source = re.sub(r"<details><summary>中文摘要.*?</details>", SUMMARY, cell.source, flags=re.S)
-            pattern = r"\*\*How it works\.\*\*.*?(?=^The stars)"
-            cell.source = re.sub(pattern, lambda _: UNAIDED, cell.source, flags=re.S | re.M)
-            cell.source = re.sub(r" Your progress is kept.*?shows it\.", "", cell.source, flags=re.S)
-        cell.source = re.sub(r" The check shows a model answer [^.]*\.", "", cell.source)
-        cell.source = re.sub(
-            r"from lesson_lib\.checks import .*",
-            "from lesson_lib.checks.exam import check, mine",
-            cell.source,
-        )
-        cell.source = IDEA.sub(r"`\1`", cell.source)
-        unaided.append(cell)
-        if "import check, mine" in cell.source:
-            comment = "your name in this class, as you log in; on the class server it may stay empty"
-            unaided.append(new_code_cell(f'student = ""  # {comment}', id="whose"))
-        match = re.match(rf"{BEGIN}\n(\w+) = ", cell.source)
-        asked = exercises()[match[1]] if match else None
-        if isinstance(asked, Number) and asked.second is not None:
-            unaided.insert(-1, new_code_cell(f'mine("{asked.name}", student)', id=f"mine-{asked.name}"))
-            text = unaided[-3]
-            text.source = re.sub(r"(?<=min`\n).*", f"\n{ASKED}", text.source, flags=re.S)
-    return unaided
-
-
-def _taught(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """The cells without those of exercises on what no part teaches."""
-    groups: list[list[NotebookNode]] = [[]]
-    for cell in cells:
-        if cell.source.startswith("## "):
-            groups.append([])
-        groups[-1].append(cell)
-    taught = [
-        group for group in groups if not any(BEYOND & set(cell.metadata.get("tags", ())) for cell in group)
-    ]
-    return [cell for group in taught for cell in group]
+    if stem not in pool():
+        raise BuildError(f"class/exam has no questions for it: write {stem}.md there, or leave out --unaided")
+    asked, title = pool()[stem], stem.partition("_")[2].replace("_", " ").capitalize()
+    minutes = sum(exercise.minutes for exercise in asked)
+    cells = [UNAIDED.format(title=title, count=len(asked), minutes=minutes)]
+    for number, exercise in enumerate(asked, 1):
+        stars = f"# `{'★' * exercise.stars} · {exercise.minutes} min`"
+        text = ASKED if exercise.second else exercise.asked
+        options = exercise.options.items() if isinstance(exercise, Choice) else ()
+        lines = [f"# ## {number} · {exercise.title}", "#", stars, "#", f"# {text}"]
+        lines += ["#", *(f"# - {letter}) {option}" for letter, option in options)] if options else []
+        cells.append("\n".join(["# %% [markdown]", *lines, ""]))
+        if exercise.second:
+            variants = packed([exercise.second(n).asked for n in range(1, VARIANTS + 1)])
+            cells.append(f'# %%\nmine("{exercise.name}", student, "{variants}")\n')
+        cells += [f"# %%\n{answer_cell(exercise)}\n", f"{check_cell(exercise)}\n"]
+    return "\n".join(cells)
 
 
 def _hidden_cell(name: str, points: int, seed: int, judge: str, *, unaided: bool) -> str:
@@ -320,9 +322,9 @@ def name_the_student(cell: NotebookNode, student: str) -> None:
 def rubric_beside(cell: NotebookNode) -> None:
     """Show whoever grades by hand the model answer and its points, below the check of an open answer, in
     place."""
-    from lesson_lib.checks.engine import exercises
+    from lesson_lib.checks.exam import every
 
-    exercise = exercises()[cell.metadata.nbgrader.grade_id.removeprefix("check-")]
+    exercise = every()[cell.metadata.nbgrader.grade_id.removeprefix("check-")]
     shown = "".join(output.get("text", "") + str(output.get("data", "")) for output in cell.outputs)
     if "model answer" not in shown:
         points = [f"{number}. {point}" for number, point in enumerate(exercise.rubric, 1)]
@@ -373,14 +375,53 @@ def feedback(notebook: NotebookNode) -> None:
         cell.outputs = outputs
 
 
-def held_back(waits: Sequence[str]) -> str:
-    """The page of a student whose answers, named here by their cells, have not all been read."""
-    names = ", ".join(re.sub("^(answer|check)-", "", name) for name in waits)
-    return (
-        "<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Handed in</title><body><main>"
-        f"<h1>Handed in</h1><p>A person still has to read: {escape(names)}. The feedback and the points come"
-        " then, all together.</p></main></body></html>"
+def titles(notebook: NotebookNode) -> dict[str, str]:
+    """The title of the question above each graded cell, by the cell's nbgrader id."""
+    found: dict[str, str] = {}
+    title = ""
+    for cell in notebook.cells:
+        head = re.match(r"## (.+)", cell.source) if cell.cell_type == "markdown" else None
+        title = head[1] if head else title
+        given = cell.metadata.get("nbgrader", {})
+        if given.get("grade"):
+            found[given["grade_id"]] = title
+    return found
+
+
+def titled(page: str, titles: Mapping[str, str], waits: Set[str]) -> str:
+    """nbgrader's page of feedback with each question under its title; for one that `waits` no score."""
+    for name, title in titles.items():
+        link, shown = re.escape(f'<a href="#{name}">'), escape(title)
+        page = re.sub(rf"({link})[^<]*", lambda m, shown=shown: m[1] + shown, page, count=1)
+        page = page.replace(f"Grade cell: <code>{name}</code>", shown)
+        if name in waits:
+            page = re.sub(rf"({link}.*?</a>) \(Score: [^)]*\)", rf"\1: {WAITS}", page, count=1)
+            place = re.escape(f'<a name="{name}"></a>')
+            page = re.sub(rf"({place}.*?)Score: [\d.]+ / [\d.]+", rf"\1{WAITS}", page, count=1, flags=re.S)
+    return page.replace(" (Score: ", " (Score so far: ", 1) if waits else page
+
+
+def with_formulas(page: str) -> str:
+    """The page with each $formula$ of its texts as MathML, which needs neither a script nor a font, by the
+    site's KaTeX; as it was typed where the environment has none."""
+    node = Path(sys.prefix, "bin", "node")
+    if not node.exists():
+        return page
+    typed = sorted({m[0] for text in TEXT.findall(page) for m in FORMULA.finditer(text) if m[1]})
+    asked = [{"tex": unescape(one.strip("$")), "display": one.startswith("$$")} for one in typed]
+    done = subprocess.run(
+        [node, KATEX],
+        input="".join(json.dumps(one) + "\n" for one in asked),
+        env=os.environ | {"NODE_PATH": str(Path(sys.prefix, "node_modules"))},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
+    made = [
+        re.search("<math.*?</math>", json.loads(line).get("html", "")) for line in done.stdout.splitlines()
+    ]
+    by_text = {one: math[0] for one, math in zip(typed, made, strict=True) if math}
+    return TEXT.sub(lambda text: FORMULA.sub(lambda m: by_text.get(m[0], m[0]), text[0]), page)
 
 
 def secrets_of(cells: Sequence[NotebookNode]) -> set[str]:

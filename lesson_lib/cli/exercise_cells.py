@@ -78,19 +78,25 @@ def _call(exercise: "Exercise") -> str:
 
 def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     """The cells under a card's text."""
-    from lesson_lib.checks.short_answers import Open
-
     name = exercise.name
     how = "  # without the first '#': a question; run again for the next one" if first else ""
-    tags = [f"exercise:{name}", f"points:{2 * exercise.stars}"] + ["by_hand"] * isinstance(exercise, Open)
     program = getattr(exercise, "repair", False) and len(exercise.text.splitlines()) > PROGRAM
     tagged = ' tags=["program"]' * program
     return [
         f"# %%{tagged}\n{answer_cell(exercise)}",
-        f"# %% tags={json.dumps(tags)}\n{_call(exercise)}",
+        check_cell(exercise),
         *([f'# %%\npicture("{name}")'] if exercise.picture else []),
         f'# %%\n# hint("{name}"){how}\n# solution("{name}")',
     ]
+
+
+def check_cell(exercise: "Exercise") -> str:
+    """The cell that checks an exercise, with its tags."""
+    from lesson_lib.checks.short_answers import Open
+
+    tags = [f"exercise:{exercise.name}", f"points:{2 * exercise.stars}"]
+    tags += ["by_hand"] * isinstance(exercise, Open)
+    return f"# %% tags={json.dumps(tags)}\n{_call(exercise)}"
 
 
 def answer_cell(exercise: "Exercise") -> str:

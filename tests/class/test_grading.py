@@ -114,6 +114,19 @@ torch.Tensor.max = lambda self, *given: torch.tensor(0.0)
 }
 
 
+EXAM = {"exam_computed": 2, "exam_score": 4, "exam_moved": 2, "exam_weights": 4, "exam_changes": 0}
+# Two of three steps: padding is seen.
+WRONG_EXAM = {
+    "exam_weights": (
+        """
+def exam_weights(q, k, real):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return scores.masked_fill(~torch.ones(scores.shape[1:]).bool().tril(), -torch.inf).softmax(-1)
+"""
+    ),
+    "exam_score": 'exam_score = "1 / 3"',
+}
+
 # Until a person has read them: one open question in each.
 BY_HAND = {MATRIX: {"why_not_regroup": 0}, GRAPH: {"why_edges_mislead": 0}}
 
@@ -315,13 +328,23 @@ def test_wrong_answers_earn_their_part(course):
     assert points == FULL[GRAPH] | partial | BY_HAND[GRAPH]
 
 
-def test_feedback_waits_until_a_person_has_read_the_open_answers(course):
-    assert "A person still has to read: why_not_regroup." in course.held
-    assert "points, all" not in course.held and "learned_numbers" not in course.held
+def test_feedback_shows_what_is_judged_and_what_waits_for_a_person(course):
+    listed = "What the softmax forbids, in your own words: waits for your instructor"
+    assert course.held.count("waits for your instructor") == 2 and listed in course.held
+    assert "learned_numbers: 2 of 2 points" in course.held and "(Score so far: 20.0 / 24.0)" in course.held
+    assert "model answer:" not in course.held
     text = page(course.path, "right", MATRIX)
-    assert "still has to read" not in text and "learned_numbers: 2 of 2 points" in text
+    assert "waits" not in text and "learned_numbers: 2 of 2 points" in text and "(Score: 23.0 / 24.0)" in text
     assert grades(course.path, "right", MATRIX) == (FULL[MATRIX] | {"why_not_regroup": 3}, set())
-    assert "still has to read" not in page(course.path, "empty", MATRIX)
+    assert "waits" not in page(course.path, "empty", MATRIX)
+
+
+def test_feedback_calls_questions_by_their_titles_and_shows_formulas(course):
+    text = page(course.path, "right", MATRIX)
+    assert "1 · What is learned? (Score: 2.0 / 2.0)" in text and "7 · What the softmax forbids" in text
+    assert not re.search("Test cell|Grade cell|free-response", text)
+    raw = (course.path / "feedback" / "right" / MATRIX / f"{MATRIX}.html").read_text("utf-8")
+    assert raw.count("<math ") > 10 and "$Q" not in text and "$W" not in text
 
 
 def test_nobody_is_told_of_a_changed_check_that_was_not_touched(course):
@@ -393,29 +416,25 @@ def test_grades_come_out_as_a_table(course):
     assert float(rows["empty", GRAPH]["max_score"]) == sum(FULL[GRAPH].values()) == 36
 
 
-BEYOND = {tag.removeprefix("exercise:") for tag in assignments.BEYOND}
-ALONE = {name: full for name, full in (FULL[MATRIX] | BY_HAND[MATRIX]).items() if name not in BEYOND}
-
-
 @pytest.fixture(scope="module")
 def unaided(tmp_path_factory):
     """An assignment in release mode without help: due at a date, collected from a class server, graded, read
     by a person, and given back."""
     from lesson_lib.checks import exam
-    from lesson_lib.checks.engine import exercises
+    from lesson_lib.checks.exercise import Write
     from lesson_lib.cli import collect
 
     folder = tmp_path_factory.mktemp("unaided")
     assert assignments.main([MATRIX], to=folder, seed=SEED, unaided=True) == 0
     due = ("db", "assignment", "add", MATRIX, "--duedate", "2027-03-01 18:00:00 UTC")
     nbgrader(folder, *due)
-    right = answers_of(MATRIX)
 
     def of(student):
-        own = [exam.own(exercises()[name], student) for name in ("learned_numbers", "regrouped_cost")]
-        return right | {exercise.name: f'{exercise.name} = "{exercise.answer}"' for exercise in own}
+        own = [exam.own(exercise, student) for exercise in exam.pool()[MATRIX]]
+        right = {e.name: f"{e.name} = {getattr(e, 'answer', e.text)!r}" for e in own}
+        return right | {e.name: e.text for e in own if isinstance(e, Write)}
 
-    given = {"ada": of("ada"), "O'Neil": of("O'Neil"), "copy": of("ada"), "wrong": right | WRONG}
+    given = {"ada": of("ada"), "O'Neil": of("O'Neil"), "copy": of("ada"), "wrong": of("wrong") | WRONG_EXAM}
     homes = folder / "homes"
     for student, answers in given.items():
         said = "ada" if student == "copy" else student
@@ -433,7 +452,7 @@ def unaided(tmp_path_factory):
     said = nbgrader(folder, "autograde", MATRIX)
     marks = {student: grades(folder, student, MATRIX) for student in given}
     for student in given:
-        read_by_hand(folder, student, MATRIX, {"why_not_regroup": 4})
+        read_by_hand(folder, student, MATRIX, {"exam_changes": 4})
     nbgrader(folder, "generate_feedback", MATRIX)
     nbgrader(folder, "export", "--to", "grades.csv")
     return SimpleNamespace(path=folder, said=said, marks=marks)
@@ -447,22 +466,22 @@ def test_unaided_students_get_neither_help_nor_a_verdict(unaided):
 
 @pytest.mark.parametrize("student", ["ada", "O'Neil"])
 def test_unaided_answers_are_judged_by_ones_own_numbers(unaided, student):
-    expected = (ALONE, {"why_not_regroup"})
+    expected = (EXAM, {"exam_changes"})
     assert unaided.marks[student] == expected, page(unaided.path, student, MATRIX)
 
 
 def test_a_neighbours_numbers_earn_nothing_and_are_shown_to_a_person(unaided):
     points, looks = unaided.marks["copy"]
-    taken = dict.fromkeys(("learned_numbers", "regrouped_cost"), 0)
-    assert points == ALONE | taken
-    assert looks == {"why_not_regroup", *taken}
+    taken = dict.fromkeys(("exam_computed", "exam_score"), 0)
+    assert points == EXAM | taken
+    assert looks == {"exam_changes", *taken}
 
 
 def test_unaided_feedback_names_the_slip_and_whose_numbers_they_were(unaided):
-    text = page(unaided.path, "wrong", MATRIX)
-    assert re.search(r"without_loops: [\d.]+ of 4 points, \d of \d steps right", text)
-    assert "right for the numbers that the course prints, and yours are others" in text
-    assert "still has to read: learned_numbers, regrouped_cost." in page(unaided.path, "copy", MATRIX)
+    text, copied = (page(unaided.path, student, MATRIX) for student in ("wrong", "copy"))
+    assert "exam_weights: 2.67 of 4 points, 2 of 3 steps right" in text and "padding is not hidden" in text
+    assert "1 · What is computed?: waits for your instructor" in copied
+    assert "right with the numbers of 'ada', and handed in by 'copy'" in copied
     for student in ("wrong", "ada"):
         assert not re.search(rf"HIDDEN|graded\(|{SEED}|fromhex", page(unaided.path, student, MATRIX))
 
