@@ -249,7 +249,7 @@ assert quick() or first_pair < 0.35
 
 # %% [markdown]
 r"""
-A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector, a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This training did not keep sixteen apart; we tried no longer one.
+A guess has 0.125. The global token meets the 16 pairs in layer 1 with its own query. In layer 2 the question finds all of them in one vector, a **bottleneck**. With 4 pairs such a network is right in ‹0.98› and more ([evidence](evidence/11_efficient_attention_evidence.ipynb)). This training did not keep sixteen apart.
 
 The first pair cannot know what will be asked. So let the question itself be global, and no pair. The mask opens as many cells as before.
 """

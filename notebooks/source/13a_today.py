@@ -202,7 +202,7 @@ print(f"largest score: {loud:.0f}, with QK-norm {scaled_dot(q, k).abs().max():.1
 
 # %% [markdown]
 r"""
-Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. (Without the mean and the bias, 06a's LayerNorm is such an **RMS norm**, and between layers most of today's models have it.)
+Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. ([Evidence](evidence/13_todays_models_evidence.ipynb). Without mean and bias 06a's LayerNorm is such an **RMS norm**: most of today's models have it between layers.)
 
 ## 4 · Nothing to find
 
