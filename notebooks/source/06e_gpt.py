@@ -81,7 +81,9 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch.testing import assert_close
 
+from lesson_lib.attention import attend
 from lesson_lib.chapters.c06_transformer import gpt_figures
 from lesson_lib.chapters.c06_transformer.continuation_explorer import (
     ContinuationExplorer,
@@ -91,6 +93,7 @@ from lesson_lib.data import topics
 from lesson_lib.device import quick, to_device
 from lesson_lib.masks import causal
 from lesson_lib.models.gpt import GPT
+from lesson_lib.positions import rotary
 from lesson_lib.training import fit
 
 _ = torch.manual_seed(0)
@@ -167,6 +170,40 @@ assert quick() or (paid_in_training[0] > 4 and 1.7 < paid_in_training[-1] < 2.1)
 # %% [markdown]
 r"""
 In its first 180 steps the model pays over 4 bits on average, in its last about 1.9, a perplexity below 4.
+
+What does `gpt.encoder` hide? Nothing that you have not met. Here is the whole machine once more, in one cell, with the numbers that it has learned: `attend` (02a), heads (04), turns (05b), norms and sums (06a). (A GELU is a ReLU with a round corner.)
+"""
+
+
+# %%
+def whole_gpt(tokens, w):  # w: the learned numbers by name
+    def norm(x, at):
+        return F.layer_norm(x, (64,), w[at + ".weight"], w[at + ".bias"])
+
+    def heads(x, at):  # (b, n, 64) to (b, 4, n, 16)
+        return (x @ w[at + ".weight"].mT).unflatten(-1, (4, 16)).transpose(1, 2)
+
+    table, mask = w["embedding.table"], causal(tokens.shape[1], device=tokens.device)
+    x = table[tokens] * 64**0.5  # the table's rows are short, for the logits; here they are not
+    for at in ("encoder.layers.0.", "encoder.layers.1."):
+        y = norm(x, at + "norms.0")
+        q, k, v = (heads(y, f"{at}attention.w_{name}") for name in ("query", "key", "value"))
+        y = attend(rotary(q), rotary(k), v, mask=mask).output
+        x = x + y.transpose(1, 2).flatten(2) @ w[at + "attention.w_output.weight"].mT
+        y = norm(x, at + "norms.1") @ w[at + "feed_forward.w_in.weight"].mT
+        y = F.gelu(y + w[at + "feed_forward.w_in.bias"])
+        x = x + y @ w[at + "feed_forward.w_out.weight"].mT + w[at + "feed_forward.w_out.bias"]
+    return norm(x, "encoder.norm") @ table.mT
+
+
+learned = {name: numbers.detach() for name, numbers in writer.state_dict().items()}
+tokens = to_device(writer.numbers(line)[None])
+assert_close(whole_gpt(tokens, learned), gpt_logits(writer, tokens).detach(), atol=1e-4, rtol=0)
+print(f"the same logits, from {sum(numbers.numel() for numbers in learned.values()):,} numbers")
+
+# %% [markdown]
+r"""
+These lines are a GPT. A larger one has more layers, and wider rows.
 
 ## 2 · It writes
 
