@@ -171,7 +171,7 @@ assert quick() or (paid_in_training[0] > 4 and 1.7 < paid_in_training[-1] < 2.1)
 r"""
 In its first 180 steps the model pays over 4 bits on average, in its last about 1.9, a perplexity below 4.
 
-What does `gpt.encoder` hide? Nothing that you have not met. Here is the whole machine once more, in one cell, with the numbers that it has learned: `attend` (02a), heads (04), turns (05b), norms and sums (06a). (A GELU is a ReLU with a round corner.)
+`gpt.encoder` holds only what you know. Here is the whole machine once more, in one cell, with the numbers that it has learned: `attend` (02a), heads (04), turns by position (05b), norms and sums (06a). (A GELU is a ReLU with a round corner.)
 """
 
 
@@ -184,7 +184,7 @@ def whole_gpt(tokens, w):  # w: the learned numbers by name
         return (x @ w[at + ".weight"].mT).unflatten(-1, (4, 16)).transpose(1, 2)
 
     table, mask = w["embedding.table"], causal(tokens.shape[1], device=tokens.device)
-    x = table[tokens] * 64**0.5  # the table's rows are short, for the logits; here they are not
+    x = table[tokens] * 64**0.5  # short rows keep first logits small; layers want longer ones
     for at in ("encoder.layers.0.", "encoder.layers.1."):
         y = norm(x, at + "norms.0")
         q, k, v = (heads(y, f"{at}attention.w_{name}") for name in ("query", "key", "value"))
@@ -308,7 +308,7 @@ assert quick() or 2.1 < bits[32:].mean() < 2.4
 
 # %% [markdown]
 r"""
-On text that it was trained on it pays less: part of what it has learned holds there alone. Is the first number good? A rival has no network at all. A **5-gram count** looks up, in the training text, how often each character followed the last four. (What followed the last three, two and one gets a share of the probability, and every character a little, so that none gets 0.)
+On text that it was trained on it pays less: part of what it has learned holds there alone. Is «2.25» good? A rival has no network at all. A **5-gram count** looks up, in the training text, how often each character followed the last four. (What followed the last three, two and one gets a share of the probability, and every character a little, so that none gets 0.)
 """
 
 # %%
@@ -333,7 +333,7 @@ assert quick() or bits[4:8].mean() - bits[32:].mean() < 0.2
 
 # %% [markdown]
 r"""
-After one character the network pays about 4 bits, after five to eight less than 2.5. From there on the curve is nearly flat: what stands farther back hardly helps it. The counts of one to seven characters lie lower. So from the same few characters a count gets more, and the long prompt does not make up for it. (Why the count gets more, this does not say.) It fits the circles of section 2: once the last few characters return, the likeliest next one returns, too.
+After one character the network pays about 4 bits, after five to eight less than 2.5. From there on the curve is nearly flat: what stands farther back hardly helps it. The counts of one to seven characters lie lower. So from the same few characters a count gets more, and the long prompt does not make up for it. (Why, we have not tested.) It fits the circles of section 2: once the last few characters return, the likeliest next one returns, too.
 
 **"It needs an encoder to understand the prompt."** There is no encoder, and the more of the prompt stands there, the less the model pays: the stack that writes has read it. But reading a prompt and using all of it are two things.
 
@@ -358,7 +358,7 @@ assert quick() or near_only[192:].mean() < 2.6
 
 # %% [markdown]
 r"""
-Up to some 100 characters the model is as good as before. Then the bits rise steeply, to over 5, more than after a single character. In the second curve a mask hides all keys that are farther back than in training, and the model is as good as ever. So late positions do no harm by themselves. What harms is to look farther back than in training, or at more keys; this does not tell which. Mask them (part 09), or hand in the last tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
+Up to some 100 characters the model is as good as before. Then the bits rise steeply, to over 5, more than after a single character. In the second curve a mask hides all keys that are farther back than in training, and the model is as good as ever. So late positions do no harm by themselves. What harms is to look farther back than in training, or at more keys; this test cannot tell which. Mask them (part 09), or hand in the last tokens only, as `continue_text` does. And measure at the length at which a model is to be used.
 
 ## To carry away
 

@@ -202,7 +202,7 @@ print(f"largest score: {loud:.0f}, with QK-norm {scaled_dot(q, k).abs().max():.1
 
 # %% [markdown]
 r"""
-Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. ([Evidence](evidence/13_todays_models_evidence.ipynb). Without mean and bias 06a's LayerNorm is such an **RMS norm**: most of today's models have it between layers.)
+Without the norm the largest score is «176», and one key has all the weight. Each normed row has a length of $\sqrt{64}$ = 8, so with gains of 1 no score passes 64 / 8 = 8. The gains are learned, and with them a head can still become sharp. ([Evidence](evidence/13_todays_models_evidence.ipynb).) Without mean and bias 06a's LayerNorm is such an **RMS norm**; most of today's models have it around sub-layers.
 
 ## 4 · Nothing to find
 
@@ -266,7 +266,7 @@ for n in (100, 1_000, 10_000):
 
 # %% [markdown]
 r"""
-The others are many, so «0.80» becomes «0.04». A lead of $s$ stands against $n$ others while $e^s$ is about $n$. So let scores grow as $\ln n$, and the key does not fade. In Llama 4 and Ministral 3 they grow so, in steps, each several thousand positions long.
+The others are many, so «0.80» becomes «0.04». With a lead of $\ln n$ a key weighs as much as $n$ others. So a lead that grows with $\ln n$ need not fade. In Llama 4 and Ministral 3 they grow so, in steps, each several thousand positions long.
 
 ## In real work
 

@@ -106,7 +106,7 @@ def _frame(row: Row) -> Slide:
     text = "\n\n".join(filter(None, [f"## {_capital(what)}", _capital(more) + "?" * bool(answer), where]))
     waits = [_text(_capital(answer.rstrip(")")), "fragment")] if answer else []
     clock = [_clock(row.hands)] if row.hands else []
-    return [_text(text), *clock, *waits, _text(f"{row.minutes} minutes.", "notes")]
+    return [_text(text), *clock, *waits, _text(f"{_capital(_plain(row))}.", "notes")]
 
 
 def _first(plan: Plan, session: Session) -> Slide:
@@ -125,7 +125,7 @@ def _last(plan: Plan, session: Session) -> Slide:
     each = [": ".join(filter(None, [row.lesson, _plain(row)])) for row in home[:9]]
     rows = "\n".join(f"- {what}, {row.minutes} min" for what, row in zip(each, home, strict=False))
     below = f"At home\n\n{rows}" if rows else "No name. At the door."
-    notes = "Collect the tickets at the door, and read the first lines before the next session."
+    notes = "Collect the tickets at the door."
     text = f"## Before you go: two minutes on the ticket\n\n{below}"
     return [_text(text), _clock(2), _text(notes, "notes")]
 

@@ -95,7 +95,7 @@ timer(3)
 shown("01a", "figures.masks(")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Compare with your own. A window sees neighbours. A recurrent network reads from left to right and keeps one row of numbers, so it sees all that came before. Attention sees everything. Ask which mask contains which.
+# Compare with your own, which were smaller. A window sees neighbours. A recurrent network reads from left to right and keeps one row of numbers, so it sees all that came before. Attention sees everything. Ask which mask contains which.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Who is best on words like *cut*?

@@ -50,7 +50,7 @@ answer("ann_share")
 # One point ahead means $e$ times the share.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The rule makes every score positive: it takes e to the score. Then it divides by the sum. Ann has 2.7 of 171, not two percent. A score of minus two does no harm either.
+# The rule makes every score positive: it takes e to the score. Then it divides by the sum. Ann has 2.7 of 171, not quite two percent. A score of minus two does no harm either.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Plus 100, or times 10?
@@ -222,16 +222,7 @@ timer(1)
 answer("score_by_hand")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# On paper, alone. A common answer takes the wrong row: ask which token asks.
-
-# %% [markdown] slideshow={"slide_type": "subslide"}
-# ## All seven steps
-
-# %%
-shown("02a", "SevenStepsExplorer()")
-
-# %% [markdown] slideshow={"slide_type": "notes"}
-# Play the film in the notebook, if the projector has it. Follow the first row with your finger: scores 2, 4, 4; weights 0.06, 0.47, 0.47; the output lies near the middle of the last two values. On the worksheet you do exactly this row.
+# On paper, alone. A common answer takes the wrong row: ask which token asks. The notebook has a film of all seven steps: play it when they have done the worksheet, not before.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["3"]
 # ## A batch has an empty chair

@@ -90,7 +90,7 @@ answer("growth")
 shown("02b", "figures.spreads(")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Read the printed numbers: two, sixteen, thirty-two. Each product has variance one, and variances of independent terms add up. So d products have the variance d. At width 256 two scores lie sixteen apart, and that is a factor of nine million.
+# Read the printed numbers: two, sixteen, thirty-two. Each product has variance one, and variances of independent terms add up. So d products have the variance d. At width 256 a score strays by sixteen, and a lead of sixteen is a factor of nine million.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## A quarter of the numbers is left

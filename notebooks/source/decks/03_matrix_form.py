@@ -38,7 +38,7 @@ shown("03", "figures.tokens(x[0])")
 # $$A = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) \qquad O = A V$$
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Sixty-four parties at once. Three products make queries, keys and values. One compares all with all; then the root and the softmax. One mixes. At-sign and transpose work on the last two axes, so no party meets another.
+# Sixty-four sequences at once. Three products make queries, keys and values. One compares all with all; then the root and the softmax. One mixes. At-sign and transpose work on the last two axes, so no sequence meets another.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Which shapes know how many tokens there are?

@@ -215,16 +215,16 @@ shown("04", 'split = yours("heads_apart")')
 # ## The whole layer is three splits, one attend, one merge
 
 # %%
-code("04", "class MultiHead(nn.Module)", lines=slice(15, 20))
+code("04", "class MultiHead(nn.Module)", lines=slice(15, 19))
 
 # %%
-code("04", "class MultiHead(nn.Module)", lines=slice(22, 23))
+code("04", "class MultiHead(nn.Module)", lines=slice(21, 25, 3))  # attend, and the last line
 
 # %% [markdown]
 # One call of `attend` serves all heads, and any batch.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Read it with a finger. Three splits, with your function; one attend for all heads; merge; and the last matrix. The argument *change* is a door that we leave open: in section 4 we move weights through it, by hand.
+# Read it with a finger. Three splits, with your function; one attend for all heads; merge; and the last matrix. The argument *change* is a door that is left open: through it weights can be moved by hand.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Two heads that share queries and keys

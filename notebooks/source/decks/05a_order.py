@@ -26,6 +26,8 @@ from lesson_lib.cli.deck import *
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## The same output for both dogs?
+#
+# No mask, no positions.
 
 # %%
 vote("dog_in_both")
@@ -88,7 +90,7 @@ code("05a", "def moved_by_order", lines=slice(2, 8))
 shown("05a", "def moved_by_order")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Your function stands in the middle. A hundred random orders of five tokens; we keep the largest difference. One order that mattered would show here. Ask: have we proved it? No, but the next slide does.
+# The line in the middle puts the outputs back in order. A hundred random orders of five tokens; we keep the largest difference. One order that mattered would show here. Ask: have we proved it? No, but the next slide does.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## It must be so, for three reasons

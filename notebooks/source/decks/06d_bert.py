@@ -255,7 +255,7 @@ timer(7)
 shown("06d", 'one_look = yours("hidden_from_gap")', only=0)
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# With the mask that you wrote. Without the next word: nothing is lost; that is the control. Without the subject: about one verb in ten stays right, far below the coin's line. So in this model the look is the cause.
+# A mask hides one word from the gap. Without the next word: nothing is lost; that is the control. Without the subject: about one verb in ten stays right, far below the coin's line. So in this model the look is the cause.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Do now: a sentence that survives

@@ -81,7 +81,7 @@ answer("forgotten_shift")
 shown("06e", "gpt_figures.training(history.rows)")
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# The loss is the mean of minus ln p. Divided by ln 2 it is bits a character: one bit is a coin toss. In its last steps the model pays about two bits: as if it chose among fewer than four characters.
+# The loss is the mean of minus ln p. Divided by ln 2 it is bits a character: one bit is a coin toss. A loss of 3 is 4.3 bits, a choice among twenty. In its last steps the model pays about two bits: as if it chose among fewer than four characters.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["2"]
 # ## It writes: draw, append, go on
