@@ -141,7 +141,7 @@ def too_much(spent: dict[str, float], slow: float = 1.0) -> list[str]:
     """A sentence for each sum that is above its budget on a machine that takes `slow` times as long.
 
     >>> too_much({"minutes by the clock": 25.5, "core-minutes of unit and notebooks": 24.0})
-    ['25.5 minutes by the clock, and 24 are the budget']
+    ['25.5 minutes by the clock, and 21 are the budget']
     >>> too_much({"minutes by the clock": 25.5}, slow=1.2)
     []
     """

@@ -31,7 +31,7 @@
 #
 # [counting]
 # says = "counting what followed the last four characters is as good as this network on unseen text; a larger one beats it"
-# motive = "Is the first number good"
+# motive = "A rival has no network"
 # shown = "def paid"
 # action = 'predict("count_or_network")'
 #
