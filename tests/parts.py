@@ -142,7 +142,7 @@ def too_much(spent: dict[str, float], slow: float = 1.0) -> list[str]:
 
     >>> too_much({"minutes by the clock": 25.5, "core-minutes of unit and notebooks": 24.0})
     ['25.5 minutes by the clock, and 21 are the budget']
-    >>> too_much({"minutes by the clock": 25.5}, slow=1.2)
+    >>> too_much({"minutes by the clock": 25.5}, slow=1.3)
     []
     """
     return [
