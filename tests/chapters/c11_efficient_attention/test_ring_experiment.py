@@ -60,23 +60,6 @@ def test_a_run_that_fails_says_why(monkeypatch):
         ring.run(0)
 
 
-def test_the_command_prints_a_line():
-    done = ring.torchrun(
-        2, "-m", "lesson_lib", "ring", "--tokens", "300", "--heads", "1", "--width", "8", "--causal",
-        "--backward",
-        environment={"LESSON_DEVICE": "cpu"}, wait_s=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    (line,) = done.stdout.splitlines()
-    parts = [part.split() for part in line.split(" · ")]
-    assert parts[0] == ["processes", "2"] and parts[1] == ["tokens", "300"]
-    assert (
-        parts[2][1] == "s" and parts[3][1:] == ["MiB", "per", "process"] and parts[4][1:] == ["MiB", "sent"]
-    )
-    assert parts[5][:2] == ["largest", "difference"] and float(parts[5][2]) < 1e-5
-    assert "Traceback" not in done.stderr
-
-
 def test_processes_meet_where_no_name_of_the_computer_is_needed(monkeypatch, tmp_path):
     """Without a network, or in a container, nobody may know that name: torchrun would look for it during
     minutes."""
