@@ -53,9 +53,9 @@ def turn(name: str) -> Markdown:
     """A task for everybody: what is to be written, and in which notebook. Raises KeyError for an unknown
     name."""
     exercise = exercises()[name]
-    asked = exercise.asked[:1].upper() + exercise.asked[1:].rstrip(".")
+    asked = exercise.asked[:1].upper() + exercise.asked[1:].rstrip(".") + "." * (exercise.asked[-1] != "?")
     where = f"Open notebook **{kinds.number_of(exercise.notebook)}**: *Your turn: {exercise.title}*"
-    return Markdown(f"{asked}.\n\n{where}")
+    return Markdown(f"{asked}\n\n{where}")
 
 
 def timer(minutes: float) -> HTML:

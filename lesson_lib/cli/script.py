@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from lesson_lib.checks.short_answers import Number
 from lesson_lib.cli import chromium, deck, room_questions
 from lesson_lib.cli.slides import SlidesError, copy_assets, of_plan
 from lesson_lib.cli.slides.export import page
@@ -24,6 +25,7 @@ body { font: 8.6pt/1.32 "Course Sans", Arial, sans-serif; color: #111; } html, b
 .small { width: 64mm; height: 36mm; overflow: hidden; border: .5pt solid #667; position: relative; }
 .small .reveal { width: 1280px; height: 720px; transform: scale(.189); transform-origin: 0 0; }
 .small section { display: flex !important; visibility: visible !important; position: relative; }
+.small .timer { top: 40px; bottom: auto; } .small section > :not(.timer) { zoom: .86; }
 .row p { margin: 0 0 .8mm; } .row ul { margin: 0; padding-left: 4mm; } .row li { margin: 0; }
 .fragment { opacity: 1 !important; visibility: visible !important; }
 """
@@ -80,11 +82,15 @@ def script(made: NotebookNode) -> str:
 
 
 def wrong_of(name: str) -> list[str]:
-    """What is behind each wrong answer to a question, a line each: a) taken for ..."""
+    """What is behind each wrong answer to a question, a line each: a) taken for ...; before a number's, the
+    right one."""
     known = room_questions.read()
     if name in known:
         return [f"{letter}) {why}" for letter, why in known[name].wrong.items()]
-    slips = deck.exercises()[name].slips
+    exercise = deck.exercises()[name]
+    slips = exercise.slips
+    if isinstance(exercise, Number):
+        return [f"right: {exercise.answer}", *(f"{wrong}: {slip}" for slip, wrong in slips.items())][:4]
     return [
         f"{wrong}) {slip}" if isinstance(wrong, str) and len(wrong) == 1 else slip
         for slip, wrong in slips.items()

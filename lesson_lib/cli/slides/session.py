@@ -113,7 +113,8 @@ def _first(plan: Plan, session: Session) -> Slide:
     several = len(plan.held) > 1
     title = f"{plan.title}: {session.title}" if several else plan.title
     told = [row for row in session.rows if not row.slack and not row.what.startswith("vote")]
-    agenda = "## Today\n\n" + "\n".join(f"- {row.start} {_plain(row).partition(':')[0]}" for row in told)
+    steps = [f"- {row.start} {_plain(row).removeprefix('alone: ').partition(':')[0]}" for row in told]
+    agenda = "## Today\n\n" + "\n".join(steps)
     first = [_text(f"# {title}"), _text(f"{plan.first} {KEYS}", "notes")]
     return [*first, _text(agenda), _text(session.late, "notes")]
 
@@ -122,7 +123,7 @@ def _last(plan: Plan, session: Session) -> Slide:
     """The ticket; and where the plan has homework behind this session, what it is."""
     after = plan.sessions[plan.sessions.index(session) + 1 :][:1]
     home = after[0].rows if after and after[0].home else []
-    each = [": ".join(filter(None, [row.lesson, _plain(row)])) for row in home[:9]]
+    each = [": ".join(filter(None, [row.lesson, _plain(row), ", ".join(row.exercises)])) for row in home[:9]]
     rows = "\n".join(f"- {what}, {row.minutes} min" for what, row in zip(each, home, strict=False))
     below = f"At home\n\n{rows}" if rows else "No name. At the door."
     notes = "Collect the tickets at the door."

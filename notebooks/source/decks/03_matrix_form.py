@@ -51,7 +51,7 @@ shown("03", "figures.tokens(x[0])")
 # | $V$, $O$ | $(b, n, d_v)$ | (64, 8, 5) |
 
 # %% [markdown] slideshow={"slide_type": "notes"}
-# Go down the right column. Only the matrices have no 64 in front and no 8: all parties share them, and they do not know the number of guests. Ask: what becomes of them at a party of twenty? Nothing.
+# Go down the right column. Only the matrices have no 64 in front and no 8: all sequences share them, and they do not know how many tokens there are. Ask: what becomes of them with twenty tokens? Nothing.
 
 # %% [markdown] slideshow={"slide_type": "slide"} tags=["turn:self_attention"]
 # ## Your turn: five products
