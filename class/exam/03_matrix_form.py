@@ -21,12 +21,12 @@ def exam_weights(
     scores = q @ k.mT / q.shape[-1] ** 0.5
     earlier = torch.ones(n, n, dtype=torch.bool, device=q.device).tril()
     seen = earlier & real[:, None, :]
-    return scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1).nan_to_num(0.0)
 
 
 def _case(seed: int, lengths: list[int], n: int, d_k: int, drawn: Draw = drawn) -> Case:
     shape = (len(lengths), n, d_k)
-    real = torch.arange(n) < torch.tensor(lengths)[:, None]
+    real = torch.arange(n) >= n - torch.tensor(lengths)[:, None]
     return {"q": drawn(seed, *shape), "k": drawn(seed + 1, *shape), "real": real}
 
 

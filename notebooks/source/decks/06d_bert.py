@@ -61,7 +61,7 @@ answer("two_neighbours")
 # | cabinet: between subject and verb | singular |
 # | the verb | plural |
 #
-# **Misleading**: each noun before the verb, but the subject, has the wrong number.
+# **Misleading**: nouns stand between subject and verb, and all but the subject have the wrong number.
 
 # %% [markdown] slideshow={"slide_type": "notes"}
 # Keep this word; the rest of the hour counts on misleading sentences alone. Whoever guesses gets half of them. Ask: what does the rule of the nearest noun get here? Nothing.
