@@ -56,6 +56,6 @@ CODE = {
             lambda: [_case(7, [4, 2], 3, (1, 2))],
             lambda: [_case(10, [5, 5], 4, (6, 3))],
         ),
-        hidden=lambda drawn: [_case(13, [7, 4, 6], 5, (8, 2), drawn)],
+        hidden=lambda drawn: [_case(13, [7, 7, 7], 5, (8, 2), drawn)],
     ),
 }

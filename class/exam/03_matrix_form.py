@@ -55,6 +55,6 @@ CODE = {
             lambda: [_case(3, [4, 2], 4, 1)],
             lambda: [_case(5, [7, 7, 7], 7, 3)],
         ),
-        hidden=lambda drawn: [_case(7, [11, 6], 11, 5, drawn)],
+        hidden=lambda drawn: [_case(7, [11, 11], 11, 5, drawn)],
     ),
 }

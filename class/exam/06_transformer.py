@@ -55,6 +55,6 @@ CODE = {
             lambda: [_sure(3, [7, 3], 5)],
             lambda: [_case(5, [7, 7, 7], 11)],
         ),
-        hidden=lambda drawn: [_case(7, [13, 8], 17, drawn)],
+        hidden=lambda drawn: [_case(7, [13, 13], 17, drawn)],
     ),
 }
