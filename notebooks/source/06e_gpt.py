@@ -177,29 +177,38 @@ In its first 180 steps the model pays over 4 bits on average, in its last about 
 
 # %%
 def whole_gpt(tokens, w):  # w: the learned numbers by name
+    def linear(x, at):
+        return F.linear(x, w[at + ".weight"], w.get(at + ".bias"))
+
     def norm(x, at):
         return F.layer_norm(x, (64,), w[at + ".weight"], w[at + ".bias"])
 
-    def heads(x, at):  # (b, n, 64) to (b, 4, n, 16)
-        return (x @ w[at + ".weight"].mT).unflatten(-1, (4, 16)).transpose(1, 2)
+    def heads(x):  # (b, n, 64) to (b, 4, n, 16)
+        return x.unflatten(-1, (4, 16)).transpose(1, 2)
 
-    table, mask = w["embedding.table"], causal(tokens.shape[1], device=tokens.device)
-    x = table[tokens] * 64**0.5  # short rows keep first logits small; layers want longer ones
+    table = w["embedding.table"]
+    mask = causal(tokens.shape[1], device=tokens.device)
+    x = table[tokens] * 64**0.5  # its rows are short, which suits the logits
     for at in ("encoder.layers.0.", "encoder.layers.1."):
         y = norm(x, at + "norms.0")
-        q, k, v = (heads(y, f"{at}attention.w_{name}") for name in ("query", "key", "value"))
+        q, k, v = (
+            heads(linear(y, f"{at}attention.w_{name}"))
+            for name in ("query", "key", "value")
+        )
         y = attend(rotary(q), rotary(k), v, mask=mask).output
-        x = x + y.transpose(1, 2).flatten(2) @ w[at + "attention.w_output.weight"].mT
-        y = norm(x, at + "norms.1") @ w[at + "feed_forward.w_in.weight"].mT
-        y = F.gelu(y + w[at + "feed_forward.w_in.bias"])
-        x = x + y @ w[at + "feed_forward.w_out.weight"].mT + w[at + "feed_forward.w_out.bias"]
+        y = y.transpose(1, 2).flatten(2)  # the heads side by side
+        x = x + linear(y, at + "attention.w_output")
+        y = linear(norm(x, at + "norms.1"), at + "feed_forward.w_in")
+        x = x + linear(F.gelu(y), at + "feed_forward.w_out")
     return norm(x, "encoder.norm") @ table.mT
 
 
-learned = {name: numbers.detach() for name, numbers in writer.state_dict().items()}
-tokens = to_device(writer.numbers(line)[None])
-assert_close(whole_gpt(tokens, learned), gpt_logits(writer, tokens).detach(), atol=1e-4, rtol=0)
-print(f"the same logits, from {sum(numbers.numel() for numbers in learned.values()):,} numbers")
+# %%
+learned, tokens = writer.state_dict(), to_device(writer.numbers(line)[None])
+theirs = gpt_logits(writer, tokens).detach()
+assert_close(whole_gpt(tokens, learned), theirs, atol=1e-4, rtol=0)
+count = sum(numbers.numel() for numbers in learned.values())
+print(f"the same logits, from {count:,} numbers")
 
 # %% [markdown]
 r"""
