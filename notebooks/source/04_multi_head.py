@@ -217,8 +217,8 @@ class MultiHead(nn.Module):
         q = split(self.w_query(query), self.n_heads)
         k = split(self.w_key(key), self.n_heads)
         v = split(self.w_value(value), self.n_heads)
-        # A mask (b, n, n) needs an axis for the heads, mask[:, None]. Without it no error
-        # comes where b = h: then head i gets the mask of sentence i.
+        # A mask (b, n, n) needs an axis for the heads: mask[:, None].
+        # Without it b = h raises no error, and head i gets mask i.
         heads, weights = attend(q, k, v, mask=mask)
         if change is not None:  # in section 4 we change the weights by hand
             heads = change(weights) @ v
